@@ -52,6 +52,11 @@
   list(lower = pmax(lower, 0), upper = pmax(above - 1, 0))
 }
 
+# The least that a true count, or a true sum of values, may be.
+.least <- function(facts) {
+  if (!is.null(facts$values) && as.numeric(facts$values[[1]]) < 0) -Inf else 0
+}
+
 # The depth of each node of a column, by its text in the file.
 .depths <- function(axis) {
   if (is.null(axis$nodes)) {
@@ -141,8 +146,8 @@ read_geomdp <- function(path, level = 0.95) {
   high <- counts + off
   if (is.null(facts$at_least)) {
     reach <- .reach(rate, alpha)
-    rows$lower <- pmax(low - reach, 0)
-    rows$upper <- pmax(high + reach, 0)
+    rows$lower <- pmax(low - reach, .least(facts))
+    rows$upper <- pmax(high + reach, .least(facts))
   } else {
     rows$lower <- .groups(pmax(low, facts$at_least), rate, facts$at_least, alpha)$lower
     rows$upper <- .groups(pmax(high, facts$at_least), rate, facts$at_least, alpha)$upper
@@ -157,7 +162,7 @@ read_geomdp <- function(path, level = 0.95) {
   # A count at a bound may have been moved there.
   bounds <- facts$mechanisms[[1]]$bounds
   if (!is.null(bounds)) {
-    rows$lower[low <= bounds[[1]]] <- 0
+    rows$lower[low <= bounds[[1]]] <- .least(facts)
     rows$upper[high >= bounds[[2]]] <- Inf
   }
   attr(rows, "cells") <- key == keys[length(keys)]
@@ -205,15 +210,18 @@ sum_geomdp <- function(rows, which, level = attr(rows, "level")) {
   if (!all(attr(rows, "cells")[which])) stop("rows that are sums themselves cannot be added: choose cells")
   counts <- rows[[length(facts$axes) + 1]][which]
   reach <- .sum_reach(attr(rows, "rate")[which][1], length(counts), 1 - level) + length(counts) * .off(facts)
-  data.frame(estimate = sum(counts), lower = max(sum(counts) - reach, 0), upper = max(sum(counts) + reach, 0))
+  ends <- pmax(sum(counts) + c(-reach, reach), .least(facts))
+  data.frame(estimate = sum(counts), lower = ends[1], upper = ends[2])
 }
 
 summary.geomdp <- function(object, ...) {
   facts <- attr(object, "geomdp")
   cat("Noisy counts", if (!is.null(facts$label)) paste0(": ", facts$label), "\n", sep = "")
   cat("privacy loss (epsilon) for one individual: ", facts$epsilon, "\n", sep = "")
-  most <- if (is.null(facts$l1)) paste(facts$l0, "cells,", facts$linf, "records in each") else paste(facts$l1, "records in all")
-  cat("an individual was counted in at most ", most, "\n", sep = "")
+  most <- if (is.null(facts$l1)) paste(facts$l0, "cells,") else paste(facts$l1, "in all,")
+  each <- if (!is.null(facts$values)) paste("values from", facts$values[[1]], "to", facts$values[[2]])
+  if (is.null(each)) each <- if (is.null(facts$linf)) "records" else paste(facts$linf, "records in each")
+  cat("an individual was counted in at most ", most, " ", each, "\n", sep = "")
   if (!is.null(facts$rounded)) cat("counts are rounded to multiples of ", facts$rounded, "\n", sep = "")
   cat("id: ", facts$id, ", the same in every file of this release\n", sep = "")
   for (id in facts$corrects) cat("use it instead of the release with the id ", id, "\n", sep = "")

@@ -36,21 +36,27 @@ def read(path: Path, alpha: float = 0.05) -> list[dict[str, Any]]:
         return found  # Names alone; or groups, whose intervals geomdp computes.
     depths = [depth_of(axis) for axis in facts["axes"].values()]
     mechanisms = {tuple(each["depths"]): each for each in facts["mechanisms"]}
+    # True sums of values that may be negative are, too.
+    floor = -math.inf if facts["values"] is not None and facts["values"][0] < 0 else 0
     for row, cells in zip(found, rows, strict=True):
         at = tuple(known[cell] for known, cell in zip(depths, cells, strict=False))
         off = (facts["rounded"] or 0) // 2  # The most that rounding moved a count.
-        row["lower"], row["upper"] = interval(int(cells[-1]), mechanisms[at], alpha - LOST, off)
+        given = int(cells[-1]) - off, int(cells[-1]) + off
+        row["lower"], row["upper"] = interval(given, mechanisms[at], alpha - LOST, floor)
     return found
 
 
-def interval(count: int, mechanism: dict[str, Any], alpha: float, off: int) -> tuple[float, float]:
-    """Return the ends for a noisy count, moved by up to `off`; true counts are not negative."""
+def interval(
+    count: tuple[int, int], mechanism: dict[str, Any], alpha: float, floor: float
+) -> tuple[float, float]:
+    """Return the ends for a noisy count between two numbers; no true count is below the floor."""
+    low, high = count
     rate = float(Fraction(mechanism["rate"]))
     reach = max(math.ceil(-math.log(alpha * (1 + math.exp(-rate)) / 2) / rate - 1), 0)
     least, most = mechanism["bounds"] or (-math.inf, math.inf)
     # A count at a bound may have been moved there.
-    lower = 0 if count - off <= least else max(count - off - reach, 0)
-    return lower, math.inf if count + off >= most else max(count + off + reach, 0)
+    lower = floor if low <= least else max(low - reach, floor)
+    return lower, math.inf if high >= most else max(high + reach, floor)
 
 
 def depth_of(axis: dict[str, Any]) -> dict[str, int]:

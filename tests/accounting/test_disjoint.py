@@ -114,7 +114,7 @@ def test_what_is_spent_is_the_loss_of_all_outputs_for_any_individual(
 
 
 def test_an_individual_who_moves_loses_the_sum_of_two_groups() -> None:
-    """Hence the group has to be a fixed fact, and tables of changes are refused (lemma 14e)."""
+    """Hence the group has to be a fixed fact, and tables of changes are refused (lemma 14g)."""
     releases = [Count(("a",), 0.5), Count(("b",), 0.75), Count(("c",), 0.25)]
     budget = booked(releases, Budget(9, groups=GROUPS))
     p, q = (joint(releases, dict(zip(GROUPS, x, strict=True))) for x in ((1, 0, 1), (0, 1, 1)))

@@ -6,6 +6,7 @@ import math
 import random
 from collections import Counter
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import geomdp
 from geomdp import GeometricMechanism, accounting, tables
 from geomdp.accounting import loss_distribution
 from geomdp.accounting._compose import zcdp_of
 from geomdp.tables import Hierarchy, _contributions, _counting, _layout
-from geomdp.tables._exact import all_nodes, occupied
+from geomdp.tables._exact import all_nodes
 
 #: Two ways of travel are not counted.
 PLACES = list(itertools.product("abc", ["bus", "car", "boat", "foot"]))
@@ -131,6 +133,22 @@ SHAPES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
+def parts(design: tables.Design) -> list[tuple[int, ...]]:
+    """Return all that one individual may add to the cells of a design."""
+    low, high = design.values or (0, design.linf)
+    if design.l1 is not None:
+        low, high = -design.l1 if low else 0, design.l1 if high else 0
+    cells = itertools.product(range(low, high + 1), repeat=math.prod(design._axes.sizes))
+    if design.l1 is not None:
+        return [each for each in cells if sum(map(abs, each)) <= design.l1]
+    return [each for each in cells if np.count_nonzero(each) <= design.l0]
+
+
+def two_sided(design: tables.Design) -> bool:
+    """Return whether values of an individual may have both signs."""
+    return design.values is not None and 0 not in design.values
+
+
 @pytest.mark.parametrize("neighbours", ["add-remove", "change"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(
@@ -139,10 +157,12 @@ SHAPES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         *({"l0": l0, "linf": linf} for l0, linf in [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1)]),
         {"l1": 1},
         {"l1": 3},
+        *({"l0": l0, "values": ends} for l0, ends in [(1, (-1, 2)), (2, (-1, 1)), (3, (-1, 0))]),
+        *({"l1": 2, "values": ends} for ends in [(-1, 2), (-2, 0)]),
     ],
 )
 def test_what_one_individual_changes_is_bounded_block_by_block(
-    shape: str, neighbours: Any, limits: dict[str, int]
+    shape: str, neighbours: Any, limits: dict[str, Any]
 ) -> None:
     """Over all records of an individual: the k greatest changes of each block, and the loss.
 
@@ -151,17 +171,10 @@ def test_what_one_individual_changes_is_bounded_block_by_block(
     """
     levels, options = SHAPES[shape]
     design = tables.Design(levels, individual="who", neighbours=neighbours, **options, **limits)
-    l0, linf = (limits.get(name, limits.get("l1", 0)) for name in ("l0", "linf"))
-    kept = {
-        counts
-        for counts in itertools.product(range(linf + 1), repeat=math.prod(design._axes.sizes))
-        if np.count_nonzero(counts) <= l0 and sum(counts) <= limits.get("l1", l0 * linf)
-    }
+    l0 = design.l0
+    every = np.arange(math.prod(design._axes.sizes))
     nodes = {
-        each: tables.Table(
-            design, None, occupied(np.array(each).reshape(design._axes.sizes))
-        )._nodes()
-        for each in kept
+        each: tables.Table(design, None, (every, np.array(each)))._nodes() for each in parts(design)
     }
     pairs = itertools.product(nodes.values(), repeat=2)
     if neighbours == "add-remove":
@@ -172,7 +185,7 @@ def test_what_one_individual_changes_is_bounded_block_by_block(
             (size for n, size in _layout.changes(design, block) for _ in range(n)), reverse=True
         )
         most = np.cumsum(bound)
-        assert "l1" in limits or most[-1] <= linf * math.prod(design._axes.sizes)
+        assert "l1" in limits or most[-1] <= design._step * every.size
         k = min(len(most), np.abs(changes[0][design._axes.block(block)]).size)
         reached = np.zeros(k, np.int64)
         for change in changes:
@@ -184,11 +197,13 @@ def test_what_one_individual_changes_is_bounded_block_by_block(
         assert neighbours == "change" or reached.tolist() == most[:k].tolist()
         # A sum over all cells changes by no more than what joins them or leaves them.
         if bound == [most[-1]]:
-            assert most[-1] <= l0 * linf if "l1" not in limits else limits["l1"]
+            assert most[-1] <= (1 if "l1" in limits else l0) * design._step
     sizes = {tuple(sorted(filter(None, np.abs(each).flat), reverse=True)) for each in changes}
     assert max(map(sum, sizes)) <= design.sensitivity
-    if neighbours == "add-remove" or l0 == 1 or "l1" in limits:
+    if neighbours == "add-remove" or ((l0 == 1 or "l1" in limits) and not two_sided(design)):
         assert max(map(sum, sizes)) == design.sensitivity
+    if len(design.blocks) == 1:
+        assert max(map(sum, sizes)) == design.sensitivity == _layout.change(design)
     losses = design.loss_distribution(epsilon=Fraction(design.sensitivity, 2))
     for epsilon in (0.0, 0.5, 1.0, 2.0, 4.0):
         worst = max(delta_of(each, 0.5, epsilon) for each in sizes)
@@ -204,9 +219,11 @@ TREES: list[dict[str, str]] = [
     {"a": "r", "b": "r", "c": "b", "d": "b"},
     {"a": "r", "b": "a", "c": "a", "d": "b"},
 ]
-LIMITS: list[dict[str, int]] = [
+LIMITS: list[dict[str, Any]] = [
     *({"l0": l0, "linf": linf} for l0, linf in [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (4, 1)]),
     *({"l1": 1}, {"l1": 2}),
+    *({"l0": l0, "values": ends} for l0, ends in [(1, (-2, 1)), (2, (-1, 1)), (3, (-1, 0))]),
+    {"l1": 2, "values": (-1, 2)},
 ]
 
 
@@ -229,13 +246,9 @@ def small_design(rng: random.Random) -> tables.Design:
 
 def neighbouring(design: tables.Design) -> Any:
     """Return how all records of an individual, and all changes of them, change each node."""
-    l0, linf = (1, design.l1) if design.l1 else (design.l0, design.linf)
     of_cell = np.eye(math.prod(design._axes.sizes), dtype=np.int64)
     of_cell = np.array([all_nodes(design, (np.arange(len(x)), x)).reshape(-1) for x in of_cell])
-    counts = itertools.product(range(linf + 1), repeat=len(of_cell))
-    most = design.l1 or l0 * linf
-    kept = [x for x in counts if sum(x) <= most and (design.l1 or np.count_nonzero(x) <= l0)]
-    nodes = np.array(kept) @ of_cell
+    nodes = np.array(parts(design)) @ of_cell
     if design.neighbours == "add-remove":
         return nodes
     return np.unique((nodes[:, None] - nodes).reshape(-1, nodes.shape[1]), axis=0)
@@ -253,7 +266,8 @@ def test_the_loss_of_one_individual_by_enumeration(seed: int) -> None:
         design = small_design(rng)
         changed = np.abs(neighbouring(design))
         own = np.empty(design._axes.shape, object)
-        exact = design.neighbours == "add-remove" or design.l0 == 1 or design.l1 is not None
+        exact = design.l0 == 1 or design.l1 is not None
+        exact = design.neighbours == "add-remove" or (exact and not two_sided(design))
         shares = {x.label: [rng.randint(1, 9) for _ in range(x.depths)] for x in design._axes}
         uneven = design.with_shares(shares)
         any_rates = {
@@ -402,16 +416,21 @@ def test_a_sum_of_its_own_levels_keeps_the_name_of_counts() -> None:
             "x",
             (1, 5),
             ValueError,
-            "bounds .* are not accepted: give 0 and an int from 1",
+            r"bounds = \(1, 5\) are not accepted: give two ints \(lower, upper\)",
         ),
         ({}, "x", (0, 0), ValueError, "bounds .* are not accepted"),
         ({}, "x", (0, 2**32 + 1), ValueError, "bounds .* are not accepted"),
-        ({}, "x", None, ValueError, "bounds .* are not accepted"),
-        ({}, "x", (0, 1.5), TypeError, "bounds"),
+        ({}, "x", (-(2**32) - 1, 0), ValueError, "bounds .* are not accepted"),
+        ({}, "x", (50, -50), ValueError, r"bounds = \(50, -50\) are not accepted: give two ints"),
+        ({}, "x", (1, 2, 3), ValueError, "bounds with 3 items are not accepted: give two ints"),
+        ({}, "x", (1,), ValueError, "bounds with 1 item are not accepted: give two ints"),
+        ({}, "x", None, TypeError, "bounds = None is not accepted: give two ints"),
+        ({}, "x", (0, 1.5), TypeError, r"bounds\[1\] = 1.5 has type float: give two ints"),
+        ({}, "x", (True, 5), TypeError, r"bounds\[0\] = True has type bool: give two ints"),
         ({}, "y", (0, 5), TypeError, "values of 'y' of type .* are not accepted: give integers"),
         ({}, "z", (0, 5), KeyError, "z"),
-        ({"l0": 1, "linf": 2}, "x", (0, 5), ValueError, "linf and l1 do not go with sums"),
-        ({"l1": 2}, "x", (0, 5), ValueError, "linf and l1 do not go with sums"),
+        ({"l0": 1, "linf": 2}, "x", (0, 5), ValueError, "linf = 2 does not go with sums: bounds"),
+        ({"l1": 2**32 + 1}, "x", None, ValueError, "values = .* are not accepted"),
     ],
 )
 def test_sums_that_cannot_be_bounded_are_refused(
@@ -420,3 +439,141 @@ def test_sums_that_cannot_be_bounded_are_refused(
     data = pd.DataFrame({"a": ["b"], "x": [1], "y": [0.5]})
     with pytest.raises(kind, match=message):
         tables.Design({"a": ["b"]}, **options).sum(data, column, bounds=bounds)
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_values_are_spent_in_a_random_order_until_their_limit(library: Any) -> None:
+    """By absolute values, the last one cut; each of 3! orders is as likely."""
+    values = {"A": 3, "B": -4, "C": 2}
+    wanted: Counter[tuple[int, ...]] = Counter()
+    for order in itertools.permutations(values):
+        left, found = 5, dict.fromkeys(values, 0)
+        for shop in order:
+            size = min(abs(values[shop]), left)
+            found[shop], left = size * (1 if values[shop] > 0 else -1), left - size
+        wanted[tuple(found.values())] += 1
+    n = 6000
+    design = tables.Design({"shop": [*values], "who": range(n)}, individual="who", l1=5)
+    alpha = 1e-6 / (2 * len(wanted) * 6)
+    # Hoeffding: each share is off by more than this with probability 2 exp(-2 n off**2).
+    off = math.sqrt(math.log(2 / alpha) / (2 * n))
+    for order in itertools.permutations(values):
+        data = library(
+            {
+                "who": np.tile(np.arange(n), 3),
+                "shop": [shop for shop in order for _ in range(n)],
+                "euros": [values[shop] for shop in order for _ in range(n)],
+            }
+        )
+        nodes = design.sum(data, "euros", bounds=(-5, 5))._nodes()
+        assert (np.abs(nodes).sum(axis=0) == 5).all()
+        found = Counter(map(tuple, nodes.T.tolist()))
+        assert found.keys() <= wanted.keys()
+        for each, times in wanted.items():
+            assert abs(found[each] / n - times / 6) <= off
+
+
+def test_a_limit_of_values_holds_for_any_records() -> None:
+    """For many individuals at once, of few and many records; with zeros, nulls and both signs."""
+    rng = np.random.default_rng(1)
+    who, n = rng.integers(0, 50, 3000), rng.integers(-30, 31, 3000)
+    totals = np.bincount(who, np.abs(n))
+    order = np.argsort(who)
+    for most in (1, 7, 900, 10**6):
+        kept = _contributions.spent(who[order], n[order], most)
+        sizes = np.bincount(who[order], np.abs(kept))
+        assert (sizes == np.minimum(totals, most)).all()
+        assert (kept * n[order] >= 0).all()
+        assert (np.abs(kept) <= np.abs(n[order])).all()
+        # One record of each is cut, at most.
+        cut = (kept != 0) & (kept != n[order])
+        assert np.bincount(who[order], cut).max() <= 1
+    assert _contributions.spent(who[:0], n[:0], 1).size == 0
+    same = _contributions.spent(np.repeat(np.arange(99), 3), np.tile([3, -4, 2], 99), 5)
+    assert len(np.unique(same.reshape(-1, 3), axis=0)) == 5
+    data = pd.DataFrame({"a": ["x", "x", "z"], "who": [1, 1, 1], "n": [-9, 20, 70]})
+    design = tables.Design({"a": ["x", "y"]}, individual="who", l1=40)
+    # Records outside the table do not count towards the limit.
+    assert design.sum(data, "n", bounds=(-30, 30))._nodes().tolist() == [11, 0]
+    assert design.sum(data, "n")._nodes().tolist() == [20, 0]
+
+
+def test_sums_of_either_sign_have_intervals_below_0() -> None:
+    """No answer ends at 0, or is of a kind that needs counts."""
+    data = pd.DataFrame({"shop": ["A", "B"], "n": [-(10**6), 10**6]})
+    levels, ends = {"shop": ["A", "B"]}, (-(10**6), 10**6)
+    noisy = tables.Design(levels).sum(data, "n", bounds=ends).release(epsilon=10**3)
+    assert noisy.design.signed
+    assert noisy.intervals(alpha=0.05)["lower"][0] < -(10**5)
+    assert noisy.total(alpha=0.05)["lower"][0] < 0
+    assert noisy.rate({"A": 1, "B": 1}, 1, "shop", alpha=0.05)["lower"][0] < -(10**5)
+    other = tables.Design(levels).sum(data, "n", bounds=ends).release(epsilon=10**3)
+    assert noisy.combine(other, alpha=0.05)["lower"][0] < -(10**5)
+    assert noisy.plus(other, alpha=0.05)["lower"][0] < -(10**5)
+    assert noisy.with_total(-5).total(alpha=0.05)["lower"][0] == -5
+    ratio = noisy.ratio({"shop": "A"}, {"shop": "B"}, alpha=0.05)
+    assert ratio["lower"][0] <= -1 <= ratio["upper"][0] < -0.5
+    change = noisy.change_since(other, "shop", percent=True, alpha=0.05)
+    assert change["upper"][1] < 50
+    for call in (
+        lambda: noisy.percent("shop"),
+        noisy.consistent,
+        lambda: tables.Design(levels).sum(data, "n", bounds=ends).release(epsilon=1, at_least=5),
+    ):
+        with pytest.raises(ValueError, match=r"negative \(bounds = \(-1000000, 1000000\)\)"):
+            call()
+
+
+@pytest.mark.parametrize("limits", [{"l0": 2, "linf": 2}, {"l1": 3}])
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_a_sum_and_a_count_are_of_the_same_records(limits: Any, library: Any) -> None:
+    rows = 600
+    data: dict[str, Any] = {
+        "who": [n % 20 for n in range(rows)],
+        "town": [[*"ABCD"][n // 20 % 4] for n in range(rows)],
+        "n": [7 if n % 3 else 9 for n in range(rows)],
+    }
+    frame = library(data)
+    design = tables.Design({"town": [*"ABC"]}, individual="who", **limits)
+    pair = design.sum_and_count(frame, "n", bounds=(7, 8))
+    sums, counts = pair._sums._nodes(), pair._counts._nodes()
+    assert counts.sum() == 20 * (3 if "l1" in limits else 4)
+    assert ((7 * counts <= sums) & (sums <= 8 * counts)).all()
+    assert (pair._sums.sensitivity, pair._counts.sensitivity) == (
+        (24, 3) if "l1" in limits else (32, 4)
+    )
+    # By enumeration: no individual adds more to both at once than their parts of epsilon allow.
+    noisy = pair.release(epsilon="1", share="0.25")
+    assert (noisy.sums.epsilon, noisy.counts.epsilon) == (Fraction(1, 4), Fraction(3, 4))
+
+
+def test_a_sum_and_a_count_are_booked_once_and_saved_as_two_files(tmp_path: Path) -> None:
+    data = pl.DataFrame({"town": [*"AAB"] * 500, "n": [20, 40, None] * 500})
+    pair = tables.Design({"town": [*"AB"]}).sum_and_count(data, "n", bounds=(-10, 50))
+    paths = tmp_path / "sums.csv", tmp_path / "counts.csv"
+    budget = accounting.Budget(epsilon=1)
+    noisy = pair.release(epsilon=1, budget=budget, label="n", save=paths)
+    assert budget.spent == [("n", 1.0)]
+    sums, counts = map(geomdp.read, paths)
+    assert (sums.design.values, counts.design.values) == ((-10, 50), None)
+    assert (sums.id, counts.id) == (noisy.sums.id, noisy.counts.id)
+    assert sums.id != counts.id
+    found = noisy.mean(alpha=1e-6)
+    assert found["lower"][0] <= 30 <= found["upper"][0]
+    # Records without a value are in neither: B has none.
+    assert (found["lower"][1], found["upper"][1]) == (-10, 50)
+    same = sums.per(counts, alpha=1e-6)
+    assert same["upper"][0] == found["upper"][0]
+    with pytest.raises(FileExistsError):
+        pair.release(epsilon=1, budget=budget, save=(tmp_path / "new.csv", paths[1]))
+    assert len(budget.spent) == 1
+    for save, kind in [(paths[0], TypeError), (paths[:1] * 2, ValueError)]:
+        with pytest.raises(kind, match="two paths"):
+            pair.release(epsilon=1, save=save)
+    with pytest.raises(ValueError, match="share = 1 is not accepted: give a number above 0"):
+        pair.release(epsilon=1, share=1)
+    for bounds in [(5, 5), (9, 0), (0, 2**32 + 1)]:
+        with pytest.raises(ValueError, match=r"bounds = .* are not accepted: give two ints"):
+            tables.Design({"town": [*"AB"]}).sum_and_count(data, "n", bounds=bounds)
+    with pytest.raises(ValueError, match="is one of sums: call sum"):
+        sums.design.count(data)

@@ -64,7 +64,7 @@ class Spent:
     """What the entries of a budget add up to, for the individuals of some groups.
 
     Nobody is in two groups. So the greatest sum of a group counts, with that of the releases for
-    everyone (``docs/proofs.md``, lemma 14e).
+    everyone (``docs/proofs.md``, lemma 14g).
 
     Entries are only added, so each call goes on from the one before. It replaces a sum and the
     number of its entries in one step, since a signal handler or another thread may read meanwhile.

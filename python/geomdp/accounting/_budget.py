@@ -261,7 +261,7 @@ class Budget(Uncopied):
         no record of anybody else. An individual who moves between groups is in both, and loses the
         sum of both: if a pupil changes school within the time of the budget, give the pupil's
         records to one of the schools, or book all schools together. Which group an individual is in
-        is not protected beyond that (``docs/proofs.md``, lemma 14e). A table with
+        is not protected beyond that (``docs/proofs.md``, lemma 14g). A table with
         ``neighbours="change"`` is refused, since such a change may move its individual to another
         group: book it for everyone.
 

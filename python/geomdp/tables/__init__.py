@@ -16,6 +16,7 @@ from geomdp.tables._design import Design, count
 from geomdp.tables._groups import NoisyGroups
 from geomdp.tables._hierarchy import Hierarchy
 from geomdp.tables._limits import ChosenLimit, choose_limit
+from geomdp.tables._means import NoisySumAndCount, SumAndCount
 from geomdp.tables._noisy import NoisyTable
 from geomdp.tables._table import Table
 from geomdp.tables._top import Top
@@ -28,6 +29,8 @@ __all__ = [
     "NoisyTable",
     "NoisyGroups",
     "Top",
+    "SumAndCount",
+    "NoisySumAndCount",
     "Answers",
     "release_columns",
     "bound_contributions",
@@ -36,5 +39,8 @@ __all__ = [
 ]
 
 # Pickles name this module, wherever a class is written.
-for _class in (Answers, ChosenLimit, Design, Hierarchy, NoisyGroups, NoisyTable, Table, Top):
+for _class in (
+    *(Answers, ChosenLimit, Design, Hierarchy, NoisyGroups, NoisySumAndCount),
+    *(NoisyTable, SumAndCount, Table, Top),
+):
     _class.__module__ = __name__

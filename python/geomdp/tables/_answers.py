@@ -175,6 +175,7 @@ class Answers(Estimates):
         (['sick', 'percent', 'lower', 'upper'], ['yes', 'no'])
 
         """
+        _estimates.refuse_signed("percentage", self)
         axes, rows = self.design._axes, _selection.rows_of(self.design._axes, by)
         if self._by_cells and alpha is not None:
             found = self._shares_of_cells(rows, alpha, simultaneous)
@@ -212,7 +213,7 @@ class Answers(Estimates):
         -------
         data frame
             The columns of `by`, estimate, lower and upper. They are not negative, and at most 1 if
-            `other` selects all cells of `one`.
+            `other` selects all cells of `one`, but for sums of values that may be negative.
 
         Examples
         --------
@@ -228,8 +229,8 @@ class Answers(Estimates):
         """
         rows, chosen = self._selected(by, one, other)
         _estimates.refuse_bounds("ratio", alpha, self)
-        part = _selection.is_part(self.design._axes, *chosen)
-        limits = Fraction(0), Fraction(1) if part else math.inf
+        part = _selection.is_part(self.design._axes, *chosen) and not self.design.signed
+        limits = self._least, Fraction(1) if part else math.inf
         found = _estimates.ratios(self._asked(rows, *chosen), alpha, simultaneous, limits)
         return self._framed(rows, found.columns())
 
@@ -330,8 +331,9 @@ class Answers(Estimates):
         whole = bool((weights == np.rint(weights)).all())
         asked = self._asked(rows, {place: weights})
         found = _estimates.linear(asked, (1,), alpha, simultaneous, whole=whole)
-        least = 0 if weights.min() >= 0 else -math.inf
-        found = found.within(least, 0 if weights.max() <= 0 else math.inf)
+        if not self.design.signed:
+            least = 0 if weights.min() >= 0 else -math.inf
+            found = found.within(least, 0 if weights.max() <= 0 else math.inf)
         return self._framed(rows, (found if unit == 1 else found.scaled(unit)).columns())
 
     def mean(
@@ -377,6 +379,7 @@ class Answers(Estimates):
         rows = _selection.rows_of(self.design._axes, by)
         place, given = _selection.values_of(self.design._axes, column, values, rows)
         _estimates.refuse_bounds("mean", alpha, self)
+        _estimates.refuse_signed("mean of a column", self)
         limits = min(given.values()), max(given.values())
         # Smaller numbers have smaller rounding errors.
         middle, size = (limits[0] + limits[1]) / 2, self.design._axes[place].tree.size
@@ -439,6 +442,7 @@ class Answers(Estimates):
         rows = _selection.rows_of(self.design._axes, by)
         place = _selection.place_of(self.design._axes, "column", column, rows)
         _estimates.refuse_bounds("quantile", alpha, self)
+        _estimates.refuse_signed("quantile", self)
         axis = self.design._axes[place]
         without = (None, *axis.other)
         places = [x for x, level in enumerate(axis.levels) if level not in without]
@@ -572,9 +576,14 @@ class Answers(Estimates):
         _estimates.refuse_bounds("change", alpha, self, earlier)
         parameters.check_bool("percent", percent)
         if percent:
-            limits, whole = (Fraction(-100), math.inf), Fraction(100)
+            signed, whole = self.design.signed or earlier.design.signed, Fraction(100)
             found = _estimates.ratios(
-                asked, alpha, simultaneous, limits, factor=whole, shift=-whole
+                asked,
+                alpha,
+                simultaneous,
+                (-math.inf if signed else -whole, math.inf),
+                factor=whole,
+                shift=-whole,
             )
         else:
             found = _estimates.linear(asked, (1, -1), alpha, simultaneous)
@@ -627,6 +636,7 @@ class Answers(Estimates):
         """
         asked = self._beside(other, by)
         _estimates.refuse_bounds("combination", alpha, self, other)
+        least = min(self._least, other._least)
 
         def weigh(errors: Errors) -> tuple[float, float]:
             (one, _), (_, two) = errors.covariance.tolist()
@@ -634,7 +644,7 @@ class Answers(Estimates):
             return part, 1 - part
 
         found = _estimates.linear(asked, weigh, alpha, simultaneous)
-        return self._framed(asked.rows, found.within(0).columns())
+        return self._framed(asked.rows, found.within(least).columns())
 
     def plus(
         self,
@@ -688,7 +698,64 @@ class Answers(Estimates):
         asked = self._beside(other, by)
         _estimates.refuse_bounds("sum of tables", alpha, self, other)
         found = _estimates.linear(asked, (1, 1), alpha, simultaneous)
-        return self._framed(asked.rows, found.within(0).columns())
+        least = min(self._least, other._least)
+        return self._framed(asked.rows, found.within(least).columns())
+
+    def per(
+        self,
+        other: Answers,
+        by: Columns | None = None,
+        *,
+        alpha: Real | None = None,
+        simultaneous: bool = False,
+    ) -> Any:
+        """Return the ratio of each total and of that in another table: a sum per count, a mean.
+
+        Parameters
+        ----------
+        other : noisy table
+            A release with the same columns and levels, and independent noise: for means, the counts
+            of the records whose values these sums add up, such as the other file of
+            :meth:`SumAndCount.release`. No file tells whether they are; epsilons add up.
+        by : column name or tuple of column names, optional
+            The columns to keep; by default all. ``()`` is the ratio of the totals.
+        alpha, simultaneous
+            As in :meth:`intervals`. Without `alpha` there are no intervals.
+
+        Returns
+        -------
+        data frame
+            The columns of `by`, estimate, lower and upper. The estimate is NaN where the other
+            noisy total is not positive, and an end is infinite where it cannot be told from 0.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp.tables import Design
+        >>> bills = pd.DataFrame({"shop": [*"AAB"] * 300, "euros": [20] * 900})
+        >>> pair = Design({"shop": ["A", "B"]}).sum_and_count(bills, "euros", bounds=(0, 100))
+        >>> noisy = pair.release(epsilon=1)
+        >>> found = noisy.sums.per(noisy.counts, by=(), alpha=0.05)
+        >>> bool(18 < found["lower"][0] <= found["upper"][0] < 22)
+        True
+
+        """
+        return self._per(other, by, alpha, simultaneous, None)
+
+    def _per(
+        self,
+        other: Answers,
+        by: Columns | None,
+        alpha: Real | None,
+        simultaneous: bool,
+        limits: tuple[Fraction, Fraction] | None,
+    ) -> Any:
+        """Return ratios, within limits if they are known."""
+        asked = self._beside(other, by)
+        _estimates.refuse_bounds("ratio", alpha, self, other)
+        least = min(self._least, other._least)
+        found = _estimates.ratios(asked, alpha, simultaneous, limits or (least, math.inf))
+        return self._framed(asked.rows, found.columns())
 
     def with_total(self, total: Integer) -> Answers:
         """Return the answers for counts whose true total is public.
@@ -727,8 +794,10 @@ class Answers(Estimates):
 
         """
         known = parameters.integer("total", total)
-        if not 0 <= known <= _MOST_TOTAL:
-            raise ValueError(parameters.refusal("total", known, "an int from 0 to 2**62"))
+        least = -_MOST_TOTAL if self.design.signed else 0
+        if not least <= known <= _MOST_TOTAL:
+            wanted = f"an int from {'-2**62' if least else 0} to 2**62"
+            raise ValueError(parameters.refusal("total", known, wanted))
         _estimates.refuse_bounds("known total", True, self)
         return _WithTotal(self, known)
 

@@ -119,10 +119,8 @@ def _bound(
     if cells is None:
         cell = np.arange(size)
     order = sorted_by(person, cell)
-    person, cell = person[order], cell[order]
-    new = starts(person) | starts(cell)
-    place, kept = np.cumsum(new) - 1, np.empty(size, np.bool_)
-    kept[order] = drawn(place, linf) & drawn(person[new], l0)[place]
+    kept = np.empty(size, np.bool_)
+    kept[order] = kept_of(person[order], cell[order], l0, linf)
     nw = narwhals()
     view = nw.from_native(frame)
     rows = nw.new_series("", kept, nw.Boolean, backend=view.implementation)
@@ -157,6 +155,17 @@ def starts(values: _Ints) -> NDArray[np.bool_]:
     return np.append(True, values[1:] != values[:-1])[: len(values)]
 
 
+def kept_of(people: _Ints, cells: _Ints, l0: int, linf: int) -> NDArray[np.bool_]:
+    """Return which records are kept: of `l0` cells of each individual, `linf` in each.
+
+    The records are in the order of individuals, and of cells for each.
+    """
+    new = starts(people) | starts(cells)
+    place = np.cumsum(new) - 1
+    chosen: NDArray[np.bool_] = drawn(place, linf) & drawn(people[new], l0)[place]
+    return chosen
+
+
 def drawn(owners: _Ints, most: int) -> NDArray[np.bool_]:
     """Return which items are kept: `most` of each owner, drawn uniformly, or all if it has fewer.
 
@@ -169,6 +178,32 @@ def drawn(owners: _Ints, most: int) -> NDArray[np.bool_]:
         groups = np.repeat(np.arange(len(sizes)), sizes)
         places = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         kept[np.flatnonzero(~kept)[_shuffled(groups)[places < most]]] = True
+    return kept
+
+
+def spent(owners: _Ints, values: _Ints, most: int) -> _Ints:
+    """Return what is kept of each value, so that those of an owner add up to at most this.
+
+    The values of an owner, which are adjacent, are taken in a uniformly random order until their
+    absolute values reach the limit. The last one is cut, and those after it are 0.
+    """
+    first = np.flatnonzero(starts(owners))
+    if not first.size:
+        return values
+    # Only 2**32 values of one owner, each at the limit of a sum, would wrap around.
+    sizes = np.abs(values).astype(np.uint64)
+    over = np.add.reduceat(sizes, first) > most
+    places = np.flatnonzero(np.repeat(over, np.diff(first, append=len(owners))))
+    if not places.size:
+        return values
+    new = starts(owners[places])
+    order, begins = places[_shuffled(np.cumsum(new) - 1)], np.flatnonzero(new)
+    after = np.cumsum(sizes[order])
+    before = after - sizes[order]
+    before -= np.repeat(before[begins], np.diff(begins, append=len(order)))
+    left = np.minimum(sizes[order], np.uint64(most) - np.minimum(before, np.uint64(most)))
+    kept = values.copy()
+    kept[order] = np.sign(values[order]) * left.astype(np.int64)
     return kept
 
 

@@ -14,7 +14,7 @@ from geomdp._inputs import parameters
 from geomdp._inputs.arrays import DTYPES
 from geomdp._inputs.columns import column, names, narwhals, only
 from geomdp.tables import _ids, _layout
-from geomdp.tables._contributions import drawn, sorted_by, starts
+from geomdp.tables._contributions import drawn, kept_of, sorted_by, spent, starts
 from geomdp.tables._engines import CLUSTERS
 from geomdp.tables._exact import saturated
 from geomdp.tables._native import (
@@ -42,46 +42,61 @@ def count(design: Layout, data: Any, counts: Any = None) -> Table:
     return Table(*tally(design, data, counts))
 
 
-def add_up(design: Layout, data: Any, column: Any) -> Table:
-    """Return the exact sums of a column; :meth:`geomdp.tables.Design.sum` has the details."""
-    return Table(*tally(design, data, column, most=design.linf))
-
-
-def tally(
-    design: Layout, data: Any, counts: Any, *, most: int | None = None
-) -> tuple[Layout, Library, tuple[_Ints, _Ints]]:
+def tally(design: Layout, data: Any, counts: Any) -> tuple[Layout, Library, tuple[_Ints, _Ints]]:
     """Return the design, the library of the data, and cells with their counts.
 
-    `counts` are numbers of records; or, with `most`, values of records, and count as at most that.
+    `counts` are numbers of records; or, of a design of sums, values of records within its bounds.
     """
-    root = type(data).__module__.partition(".")[0]
-    if engine := next((name for name, library in CLUSTERS.items() if library == root), None):
-        raise TypeError(f"data has its records on a cluster: use geomdp.tables.{engine}")
-    if counts is not None and most is None and design.individual is not None:
-        raise ValueError(
-            f"counts {parameters.given(counts)} are not accepted with individuals, which counts "
-            "do not tell apart: give the records, or a design without an individual"
-        )
-    if counts is not None and most is None:
-        _check_no_totals(design, counts)
-    design, library, people, cells, records = groups(design, data, counts, most)
+    design, library, people, cells, records = _read(design, data, counts, design.values)
     if people is not None:
         cells, records = _bounded(design, people, cells, records)
     return design, library, added(design, cells, records)
 
 
+def tally_both(
+    design: Layout, data: Any, column: Any, bounds: tuple[int, int]
+) -> tuple[Library, tuple[_Ints, _Ints], tuple[_Ints, _Ints]]:
+    """Return the library of the data, and cells with their counts and with sums of a column.
+
+    Both are about the same records: those with a value, of each individual as many as counted.
+    """
+    _, library, people, cells, values = _read(design, data, column, bounds, alone=True)
+    if people is not None:
+        cells, values = _drawn(design, people, cells, values)
+    return library, added(design, cells, np.ones_like(cells)), added(design, cells, values)
+
+
+def _read(
+    design: Layout, data: Any, counts: Any, bounds: tuple[int, int] | None, *, alone: bool = False
+) -> tuple[Layout, Library, _Ints | None, _Ints, _Ints]:
+    """Return the design, the library of the data, and :func:`groups`, after all refusals."""
+    root = type(data).__module__.partition(".")[0]
+    if engine := next((name for name, library in CLUSTERS.items() if library == root), None):
+        raise TypeError(f"data has its records on a cluster: use geomdp.tables.{engine}")
+    if counts is not None and bounds is None and design.individual is not None:
+        raise ValueError(
+            f"counts {parameters.given(counts)} are not accepted with individuals, which counts "
+            "do not tell apart: give the records, or a design without an individual"
+        )
+    if counts is not None and bounds is None:
+        _check_no_totals(design, counts)
+    return groups(design, data, counts, bounds, alone=alone)
+
+
 def groups(
-    design: Layout, data: Any, counts: Any, most: int | None
+    design: Layout, data: Any, counts: Any, bounds: tuple[int, int] | None, *, alone: bool = False
 ) -> tuple[Layout, Library, _Ints | None, _Ints, _Ints]:
     """Return groups of equal records that the table counts, before any limit on individuals.
 
     Of each group the number of its individual, its cell, and how many records or which value it
-    has. Without an individual in the design, the first are None.
+    has. Without an individual in the design, the first are None. With bounds, counts are values
+    within them. Rows outside the table are left out, and those without a value, if values do not
+    count `alone`.
     """
     if counts is not None and not design._by_columns:
-        what = "counts are" if most is None else "values to sum are"
+        what = "counts are" if bounds is None else "values to sum are"
         raise TypeError(f"{what} a column of a frame: give levels as a mapping of columns")
-    design, series, records = _grouped(design, data, counts, most)
+    design, series, records = _grouped(design, data, counts, bounds, alone)
     size = len(design._axes.reads)
     columns, people = series[:size], series[size:]
     found = list(map(categories, columns))
@@ -137,7 +152,7 @@ def _wanted(design: Layout, counts: Any) -> list[Any]:
 
 
 def _grouped(
-    design: Layout, data: Any, counts: Any, most: int | None
+    design: Layout, data: Any, counts: Any, bounds: tuple[int, int] | None, alone: bool
 ) -> tuple[Layout, list[Any], _Ints]:
     """Return the columns to count, a row for each group of equal records, and the groups' sizes.
 
@@ -173,7 +188,9 @@ def _grouped(
     if counts is None:
         sizes = found["n"].to_numpy().astype(np.int64)
     else:
-        sizes = _records(counts, found[keys.pop()], most)
+        if alone:
+            found = found.filter(~nw.col(keys[-1]).is_null())
+        sizes = _records(counts, found[keys.pop()], bounds)
     return design, [found[key] for key in keys], sizes
 
 
@@ -199,12 +216,12 @@ def _viewed(design: Layout, columns: Sequence[Any]) -> list[Any]:
     return views
 
 
-def _records(name: Any, series: Any, most: int | None) -> _Ints:
-    """Return how much each row counts, at most this; no value is an error, which would show it."""
+def _records(name: Any, series: Any, bounds: tuple[int, int] | None) -> _Ints:
+    """Return how much each row counts, within bounds; no value is an error, which would show it."""
     if (dtype := DTYPES.get(str(series.dtype).lower())) is None:
         what, wanted = (
             ("counts", "numbers of records, not survey weights")
-            if most is None
+            if bounds is None
             else ("values of", "whole units, such as cents")
         )
         raise TypeError(
@@ -213,7 +230,10 @@ def _records(name: Any, series: Any, most: int | None) -> _Ints:
         )
     # Nulls are filled before numpy would make floats of a column with nulls.
     values: NDArray[Any] = series.fill_null(0).to_numpy().astype(dtype, copy=False)
-    return values.clip(0, min(most or 2**63 - 1, np.iinfo(dtype).max)).astype(np.int64)
+    low, high = bounds or (0, 2**63 - 1)
+    least, most = (min(max(end, np.iinfo(dtype).min), np.iinfo(dtype).max) for end in (low, high))
+    found: _Ints = values.clip(least, most).astype(np.int64).clip(low, high)
+    return found
 
 
 def _cells(design: Layout, found: Sequence[Any]) -> _Ints:
@@ -242,20 +262,32 @@ def _bounded(design: Layout, people: _Ints, cells: _Ints, records: _Ints) -> tup
     """Return the cells that individuals keep, and how many records count there.
 
     Groups of an individual in one cell, as in that of other values, are one. The cells that an
-    individual keeps are the first ones in a uniformly random order. With a limit of all records,
-    those are.
+    individual keeps are the first ones in a uniformly random order. With a limit of all records, or
+    of all values, those are.
     """
     if design.l1 is not None:
-        order = np.argsort(people)
-        each = np.repeat(order, records[order])
-        cells = cells[each[drawn(people[each], design.l1)]]
-        return cells, np.ones_like(cells)
+        each = np.argsort(people)
+        if design.values is None:
+            each = np.repeat(each, records[each])
+            records = np.ones_like(cells)
+        return cells[each], spent(people[each], records[each], design.l1)
     order = sorted_by(people, cells)
     people, cells, records = people[order], cells[order], records[order]
     first = np.flatnonzero(starts(people) | starts(cells))
     if not first.size:
         return cells, records
     # A sum of 2**31 values of one individual may wrap around; its part stays within the bounds.
-    records = np.add.reduceat(records, first).clip(0, design.linf)
+    records = np.add.reduceat(records, first).clip(*(design.values or (0, design.linf)))
     kept = drawn(people[first], design.l0)
     return cells[first][kept], records[kept]
+
+
+def _drawn(design: Layout, people: _Ints, cells: _Ints, values: _Ints) -> tuple[_Ints, _Ints]:
+    """Return the cells and values of the records that individuals keep."""
+    if design.l1 is not None:
+        order = np.argsort(people)
+        order = order[drawn(people[order], design.l1)]
+        return cells[order], values[order]
+    order = sorted_by(people, cells)
+    kept = kept_of(people[order], cells[order], design.l0, design.linf)
+    return cells[order][kept], values[order][kept]

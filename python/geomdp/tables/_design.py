@@ -11,7 +11,7 @@ import numpy as np
 
 from geomdp import accounting, accuracy
 from geomdp._inputs import parameters
-from geomdp._inputs.parameters import Integer, Real
+from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp._numerics import decimals, tails
 from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, as_mechanism
@@ -19,6 +19,7 @@ from geomdp.tables import _counting, _layout, _native, plot
 from geomdp.tables._axes import Levels
 from geomdp.tables._groups import threshold
 from geomdp.tables._layout import Layout
+from geomdp.tables._means import SumAndCount
 from geomdp.tables._native import Library
 from geomdp.tables._table import Table
 from geomdp.tables._top import Searchable
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 #: The name of one column, or a tuple of names; () for the grand total.
 Columns: TypeAlias = Any
 
-#: The greatest value of a sum: those of 2**31 records of one individual do not overflow.
-MOST_VALUE = 2**32
 #: A greater epsilon changes no accuracy, and a smaller one has no plan.
 _EPSILONS = (Fraction(1, 2**40), Fraction(2**10))
 
@@ -76,7 +75,11 @@ class Design(Searchable, Layout):
         The most records of an individual in one cell.
     l1 : int, optional
         Instead of both: the most records of an individual, in all cells together. The sensitivity
-        of k records is then k, and not the ``k * k`` of `l0` and `linf`.
+        of k records is then k, and not the ``k * k`` of `l0` and `linf`. For :meth:`sum`, the most
+        that the absolute values of its records add up to.
+    values : (int, int), optional
+        For sums, as :meth:`sum` states it by its bounds: the least and the greatest that an
+        individual adds to a cell, or with `l1` one of its records. It takes the place of `linf`.
     neighbours : {"add-remove", "change"}
         Whether privacy covers the presence of an individual, or a change of all of its records.
 
@@ -162,16 +165,21 @@ individual='patient', l0=2)
         <Table of 2 counts, not shown; town: ['Oslo', 'Rome']; sensitivity 1>
 
         """
-        return _counting.count(self, data, counts)
+        return _counting.count(_layout.counting(self), data, counts)
 
     @unseen
-    def sum(self, data: Any, column: str, *, bounds: tuple[Integer, Integer]) -> Table:
-        """Bound each individual's contribution to each cell, and sum a column over each cell.
+    def sum(self, data: Any, column: str, *, bounds: Bounds | None = None) -> Table:
+        """Bound the contribution of each individual, and sum a column over each cell.
 
-        Values are integers: count money in cents. A value below 0 or null is taken for 0, and one
-        above the upper bound for that bound; the sum of an individual's values in a cell is clamped
-        too. An individual keeps `l0` cells, as for :meth:`count`. So it changes a cell by at most
-        the upper bound, which is the `linf` of the table.
+        Values are integers: count money in cents. A null is taken for 0, and a value beyond a bound
+        for that bound. With `l0`, an individual keeps so many cells, as for :meth:`count`, and the
+        sum of its values in each is clamped to the bounds too. So it changes a cell by at most the
+        bound that is further from 0.
+
+        With `l1`, an individual spreads its values over cells as they come: its records are taken
+        in a uniformly random order, drawn by fresh system entropy, until their absolute values add
+        up to `l1`. The last one is cut, and those after it are left out; the order of the data does
+        not matter. So it changes the whole table by at most `l1`, and not by `l0` times a bound.
 
         Parameters
         ----------
@@ -179,21 +187,24 @@ individual='patient', l0=2)
             As for :meth:`count`.
         column : column name
             The values, integers of up to 64 bits.
-        bounds : (0, int)
-            The least and the greatest sum that an individual adds to a cell, or a record if there
-            is no individual. The upper bound is public: do not take it from the data.
+        bounds : (int, int)
+            The least and the greatest sum that an individual adds to a cell, or a record with `l1`
+            or if there is no individual; such as ``(0, 100)``, or ``(-50, 50)`` for values that may
+            be negative. 0 is within them. They are public: do not take them from the data. With
+            `l1`, ``(0, l1)`` if not given.
 
         Returns
         -------
         Table
             The exact sums. Its column of sums has the name of `column`, unless the design names
-            another, or has the column among its levels. After a release, :meth:`NoisyTable.total`
-            and the other answers are about these sums instead of counts.
+            another, or has the column among its levels, and its design states the bounds as
+            ``values``. After a release, :meth:`NoisyTable.total` and the other answers are about
+            these sums instead of counts. If the lower bound is below 0, intervals may be, too.
 
         Raises
         ------
         ValueError
-            If the lower bound is not 0, or the design has `linf` or `l1`.
+            If 0 is not within the bounds, or the design has `linf`.
 
         Examples
         --------
@@ -204,19 +215,54 @@ individual='patient', l0=2)
         >>> table = design.sum(bills, "euros", bounds=(0, 100))
         >>> table.sensitivity, table.frame["euros"].tolist()
         (100, [100, 100, 0])
+        >>> spread = Design({"shop": ["A", "B", "C"]}, individual="who", l1=300)
+        >>> table = spread.sum(bills, "euros")
+        >>> table.sensitivity, table.frame["euros"].tolist()
+        (300, [130, 250, 0])
 
         """
-        low, high = parameters.interval(bounds) or (None, 0)
-        if low != 0 or not 1 <= high <= MOST_VALUE:
-            raise ValueError(
-                f"bounds = {None if bounds is None else (low, high)} are not accepted: give 0 and "
-                f"an int from 1 to {MOST_VALUE}"
-            )
-        if self.l1 is not None or self.linf > 1:
-            raise ValueError("linf and l1 do not go with sums: bounds limit an individual's part")
-        name = column if self.name == "count" and column not in self.levels else self.name
-        given = self._arguments() | {"l0": self.l0, "linf": high, "name": name}
-        return _counting.add_up(Design(**given), data, column)
+        return _counting.count(_layout.summing(self, column, bounds), data, column)
+
+    @unseen
+    def sum_and_count(self, data: Any, column: str, *, bounds: Bounds) -> SumAndCount:
+        """Bound contributions, and both sum a column and count its records, for means.
+
+        Both tables are about the same records, which are drawn once: those with a value, of each
+        individual as many as :meth:`count` keeps. A value beyond a bound is taken for that bound.
+        They are released together, for one epsilon that is booked once.
+
+        Parameters
+        ----------
+        data : data frame
+            As for :meth:`count`.
+        column : column name
+            The values, integers of up to 64 bits. Records with a null are in neither table.
+        bounds : (int, int)
+            The least and the greatest value of a record, such as ``(18, 99)`` for ages. They are
+            public: do not take them from the data.
+
+        Returns
+        -------
+        SumAndCount
+            The exact sums and counts, which it does not show.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp.tables import Design
+        >>> bills = pd.DataFrame({"who": range(900), "shop": [*"AAB"] * 300, "euros": [20] * 900})
+        >>> design = Design({"shop": ["A", "B"]}, individual="who", l0=1)
+        >>> noisy = design.sum_and_count(bills, "euros", bounds=(0, 100)).release(epsilon=1)
+        >>> found = noisy.mean(alpha=0.05)
+        >>> bool(18 < found["lower"][0] <= found["estimate"][0] <= found["upper"][0] < 22)
+        True
+
+        """
+        counted = _layout.counting(self)
+        sums, values = _layout.averaged(counted, column, bounds)
+        library, counts, added = _counting.tally_both(counted, data, column, values)
+        tables = Table(sums, library, added), Table(counted, library, counts)
+        return SumAndCount(*tables, values)
 
     def accuracy(self, *, epsilon: Real, alpha: Real, of: Columns = None) -> int:
         """Return the accuracy at level alpha of a release with this epsilon, without bounds.

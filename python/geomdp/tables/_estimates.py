@@ -215,6 +215,11 @@ class Estimates:
         return any(each.bounds is not None for each in self.mechanisms.values())
 
     @property
+    def _least(self) -> int | float:
+        """The least that any true count may be: 0, but for sums of values that may be negative."""
+        return -math.inf if self.design.signed else 0
+
+    @property
     def _labels(self) -> tuple[str, ...]:
         return tuple(axis.label for axis in self.design._axes)
 
@@ -304,7 +309,8 @@ class Estimates:
             found = self._of_cells(rows, [{}], alpha, simultaneous)
         else:
             found = linear(self._asked(rows, {}), (1,), alpha, simultaneous)
-        found = found.within(0, math.inf if self._known_total is None else self._known_total)
+        whole = None if self.design.signed else self._known_total
+        found = found.within(self._least, math.inf if whole is None else whole)
         return rows, (found if scale is None else found.scaled(scale)).columns()
 
     def _of_cells(
@@ -440,7 +446,7 @@ def ratios(
     asked: Asked,
     alpha: Real | None,
     simultaneous: bool,
-    limits: tuple[Fraction, Fraction | float],
+    limits: tuple[Fraction | float, Fraction | float],
     *,
     factor: Fraction = Fraction(1),
     shift: Fraction = Fraction(0),
@@ -471,6 +477,16 @@ def number(rows: Rows, simultaneous: bool) -> int:
     """Return how many intervals have the level together."""
     parameters.check_bool("simultaneous", simultaneous)
     return rows.size if simultaneous else 1
+
+
+def refuse_signed(what: str, *tables: Estimates) -> None:
+    """Refuse what has no meaning for values that may be negative."""
+    for table in tables:
+        if table.design.signed:
+            raise ValueError(
+                f"a {what} is not known for sums of values that may be negative (bounds = "
+                f"{table.design.values}): give bounds from 0 on"
+            )
 
 
 def refuse_bounds(what: str, alpha: Any, *tables: Estimates) -> None:

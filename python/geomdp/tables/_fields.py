@@ -104,13 +104,22 @@ FIELDS: dict[str, Field] = {
     ),
     "linf": Field(
         _MAYBE,
-        "the most that an individual added to each of these cells: so many records, or that "
-        "part of a sum; null with `l1`",
+        "the most records of an individual in each of these cells; null with `l1` or `values`",
         default=1,
     ),
     "l1": Field(
         _MAYBE,
-        "null, or how often an individual was counted at most, in all cells together",
+        "null, or how often an individual was counted at most, in all cells together; with "
+        "`values`, the most that the absolute values of its records added up to",
+    ),
+    "values": Field(
+        {
+            "type": ["array", "null"],
+            "items": {"type": "integer"},
+        },
+        "null for counts. For sums of values, the least and the greatest that an individual added "
+        "to a cell, or with `l1` one of its records; if the first is below 0, true sums may be, "
+        "too, and intervals do not end at 0",
     ),
     "sensitivity": Field(
         {"type": "integer", "minimum": 1},
@@ -195,7 +204,9 @@ KEYWORDS = {name: field.default for name, field in FIELDS.items() if field.writt
 def stated(design: Any) -> dict[str, Any]:
     """Return the values of these keywords; None for those that another one replaces."""
     found = {name: getattr(design, name) for name in KEYWORDS}
-    return found if design.l1 is None else found | {"l0": None, "linf": None}
+    if design.l1 is not None:
+        return found | {"l0": None, "linf": None}
+    return found if design.values is None else found | {"linf": None}
 
 
 def facts_of(release: Any, certificate: bool) -> dict[str, Any]:

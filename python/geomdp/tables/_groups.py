@@ -343,6 +343,11 @@ def threshold(design: Layout, at_least: Any, mechanism: GeometricMechanism) -> i
     """Return a threshold, unless this design or mechanism takes none."""
     if mechanism.bounds is not None:
         raise ValueError("bounds do not go with at_least: a threshold needs noise without bounds")
+    if design.signed:
+        raise ValueError(
+            f"at_least does not go with sums of values that may be negative (bounds = "
+            f"{design.values}), of which it would leave out the least: give bounds from 0 on"
+        )
     if len(design.blocks) > 1:
         raise ValueError(
             "at_least does not go with margins or hierarchies: give a design without them"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import product
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -22,10 +22,13 @@ from geomdp.tables._analysis.products import Block
 from geomdp.tables._axes import Axes, Axis, Branches, Levels
 from geomdp.tables._fields import KEYWORDS, stated
 
+_Made = TypeVar("_Made", bound="Layout")
 Neighbours: TypeAlias = Literal["add-remove", "change"]
 
 #: The most combinations of depths of all columns. Each has noise of its own, and a plan in files.
 _MOST_BLOCKS = 2**12
+#: The greatest part of a sum: those of 2**31 records of one individual do not overflow.
+MOST_VALUE = 2**32
 #: The zCDP of randomised response is convex in its loss up to here.
 _STEEP = 2
 
@@ -44,6 +47,7 @@ class Layout:
         "linf",
         "name",
         "neighbours",
+        "values",
     )
 
     def __init__(
@@ -58,6 +62,7 @@ class Layout:
         l0: Integer | None = None,
         linf: Integer = 1,
         l1: Integer | None = None,
+        values: Bounds | None = None,
         neighbours: Neighbours = "add-remove",
     ) -> None:
         if individual is not None and l0 is None and l1 is None:
@@ -87,6 +92,16 @@ class Layout:
                     "the most cells and the most records in each"
                 )
             self.l0 = self.linf = self.l1
+        self.values = None if values is None else values_of("values", values)
+        if self.values is not None:
+            ends = [abs(end) for end in self.values]
+            if self.l1 is None and self.linf == 1:
+                self.linf = max(ends)
+            elif self.l1 is None or max(ends) > self.l1 or self.l1 > MOST_VALUE:
+                raise ValueError(
+                    f"values = {self.values} with linf = {linf} and l1 = {l1} are not accepted: "
+                    f"give values without linf, and no greater than l1, an int up to {MOST_VALUE}"
+                )
         others = _labels("other", other, list(given))
         sums, parts = _margins(margins, list(given))
         parts |= _by_column(shares, list(given))
@@ -115,6 +130,23 @@ class Layout:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), **self._arguments()), ()
+
+    @property
+    def signed(self) -> bool:
+        """Whether true values may be below 0: sums of values that may be."""
+        return self.values is not None and self.values[0] < 0
+
+    @property
+    def _spread(self) -> int:
+        """How far the greatest part of an individual in a cell is above its least, 0 included."""
+        if self.values is None or self.l1 is None:
+            return self.linf if self.values is None else self.values[1] - self.values[0]
+        return self.l1 * sum(end != 0 for end in self.values)
+
+    @property
+    def _step(self) -> int:
+        """The most that one individual changes a cell."""
+        return self._spread if self.neighbours == "change" else self.linf
 
     @property
     def sensitivity(self) -> int:
@@ -241,7 +273,7 @@ class Layout:
         """Return the most that one individual changes the table, weighted by block.
 
         The records that it adds to cells, and those that it takes away, are in pairs as far as
-        there are both (``docs/proofs.md``, lemma 14c).
+        there are both (``docs/proofs.md``, lemmas 14c and 14d).
         """
         upto: Any = np.zeros([axis.depths for axis in self._axes], object)
         for block, rate in rates.items():
@@ -265,7 +297,7 @@ class Layout:
         )
         change = self.neighbours == "change"
         if self.l1 is not None:
-            return self.l1 * (max(best, pair) if change else best)
+            return max(self.l1 * pair, self._spread * best) if change else self.l1 * best
         cells = math.prod(self._axes.sizes)
         own = min(self.l0, cells)
 
@@ -282,12 +314,20 @@ class Layout:
             others = min(own, cells - left)
             return min(left * pair + alone(others - left), alone(others + left))
 
+        def signed(left: int) -> Any:
+            """Return no less than the most, if values of both signs leave so many cells."""
+            return more * alone(own - left) + self.linf * alone(own + left)
+
+        more = self._spread - self.linf if change else 0
+        found, most = (signed, min(own, cells - own)) if more else (both, min(own, cells // 2))
         # A concave function.
-        low, high = 0, min(own, cells // 2) if change else 0
+        low, high = 0, most if change else 0
         while low < high:
             middle = (low + high) // 2
-            rises = both(middle + 1) > both(middle)
+            rises = found(middle + 1) > found(middle)
             low, high = (middle + 1, high) if rises else (low, middle)
+        if more:
+            return min(signed(low), own * max(self.linf * pair, self._spread * best))
         return self.linf * both(low)
 
     def _moved(self) -> list[tuple[int, int]]:
@@ -298,6 +338,12 @@ class Layout:
         the rest: half of them lie in more full nodes than `l0` and the rest do.
         """
         cells, change = math.prod(self._axes.sizes), self.neighbours == "change"
+        if change and self._spread > self.linf:
+            # What is added and what is taken away may have opposite signs, and add up in a node.
+            own = 1 if self.l1 is not None else min(self.l0, cells)
+            twice = max(0, 2 * own - cells)
+            moved = twice * self._spread + 2 * (own - twice) * self.linf
+            return [(moved, own * self._spread)]
         if self.l1 is not None:
             return [(self.l1, self.l1)] * (2 if change and cells > 1 else 1)
         joined = min(self.l0, cells)
@@ -347,7 +393,7 @@ def changes(layout: Layout, block: Block) -> Iterator[tuple[int, int]]:
     room = math.prod(axis.rooms[depth] for axis, depth in axes)
     nodes = math.prod(len(range(axis.tree.size)[axis.tree.level(depth)]) for axis, depth in axes)
     for records, together in layout._moved():
-        most = min(room * layout.linf, together)
+        most = min(room * layout._step, together)
         if nodes == 1:
             # Records that stay in the node do not change it.
             yield 1, most
@@ -392,6 +438,86 @@ def change(layout: Layout) -> int:
 def change_of_sum(layout: Layout) -> int:
     """How much one individual changes a sum of cells, whichever these are."""
     return max(together for _, together in layout._moved())
+
+
+def values_of(name: str, given: Any) -> tuple[int, int]:
+    """Return the least and the greatest part of an individual in a cell of a sum, checked."""
+    wanted = (
+        f"two ints (lower, upper) from -{MOST_VALUE} to {MOST_VALUE}, the lower at most 0 and "
+        "the upper at least 0, such as (0, 100) or (-50, 50): who is not in a cell adds 0"
+    )
+    low, high = pair_of(name, given, wanted)
+    if not -MOST_VALUE <= low <= 0 <= high <= MOST_VALUE or low == high:
+        raise ValueError(f"{name} = ({low}, {high}) are not accepted: give {wanted}")
+    return low, high
+
+
+def pair_of(name: str, given: Any, wanted: str) -> tuple[int, int]:
+    """Return two ints, whose order nobody has checked."""
+    if not isinstance(given, tuple | list):
+        raise TypeError(parameters.refusal(name, given, wanted))
+    if len(given) != 2:
+        items = f"{len(given)} items" if len(given) != 1 else "1 item"
+        raise ValueError(f"{name} with {items} are not accepted: give {wanted}")
+    for place, each in enumerate(given):
+        if not parameters.is_integer(each):
+            raise TypeError(parameters.foreign(f"{name}[{place}]", each, wanted))
+    return int(given[0]), int(given[1])
+
+
+def summing(layout: _Made, column: Any, bounds: Bounds | None) -> _Made:
+    """Return the design of the sums of a column, of which an individual adds so much to a cell."""
+    if layout.linf > 1 and layout.l1 is None and layout.values is None:
+        raise ValueError(
+            f"linf = {layout.linf} does not go with sums: bounds limit an individual's part"
+        )
+    if bounds is not None:
+        low, high = values_of("bounds", bounds)
+    elif layout.values is not None:
+        low, high = layout.values
+    elif layout.l1 is not None:
+        low, high = 0, layout.l1
+    else:
+        values_of("bounds", bounds)
+    if layout.l1 is not None:
+        low, high = max(low, -layout.l1), min(high, layout.l1)
+    return with_values(layout, column, (low, high))
+
+
+def averaged(layout: _Made, column: Any, bounds: Any) -> tuple[_Made, tuple[int, int]]:
+    """Return the design of the sums of all records that a design counts, and their bounds."""
+    wanted = (
+        f"two ints (lower, upper) from -{MOST_VALUE} to {MOST_VALUE}, the lower below the upper, "
+        "such as (18, 99), so that the sum of an individual in a cell is within these numbers, too"
+    )
+    low, high = pair_of("bounds", bounds, wanted)
+    records = 1 if layout.l1 is not None else layout.linf
+    most = (layout.l1 or records) * max(abs(low), abs(high))
+    if low >= high or most > MOST_VALUE:
+        raise ValueError(f"bounds = ({low}, {high}) are not accepted: give {wanted}")
+    limits = {} if layout.l1 is None else {"l1": most}
+    part = records * min(low, 0), records * max(high, 0)
+    return with_values(layout, column, part, **limits), (low, high)
+
+
+def counting(layout: _Made) -> _Made:
+    """Return a design, unless it is one of sums, which do not count records."""
+    if layout.values is not None:
+        raise ValueError(
+            f"a design with values = {layout.values} is one of sums: call sum with a column, or "
+            "give a design without values"
+        )
+    return layout
+
+
+def with_values(layout: _Made, column: Any, values: tuple[int, int], **more: Any) -> _Made:
+    """Return this design for sums of a column."""
+    name = column if layout.name == "count" and column not in layout.levels else layout.name
+    given = layout._arguments() | {"values": values, "name": name} | more
+    if layout.l1 is None:
+        given |= {"l0": layout.l0}
+        given.pop("linf", None)
+    return type(layout)(**given)
 
 
 def named(layout: Layout, label: str) -> Layout:

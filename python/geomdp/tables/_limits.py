@@ -16,10 +16,11 @@ from geomdp import _notebook, accuracy
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp._uncopied import unseen
-from geomdp.tables import _counting, _release
+from geomdp.tables import _counting, _layout, _release
 from geomdp.tables._contributions import sorted_by, starts
-from geomdp.tables._design import MOST_VALUE, Design
+from geomdp.tables._design import Design
 from geomdp.tables._engines import CLUSTERS
+from geomdp.tables._layout import MOST_VALUE
 from geomdp.tables._table import Table
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def choose_limit(
     So the limit is a quantile over individuals, as in adaptive clipping (Andrew et al. 2021), from
     a noisy histogram; of values by powers of 2, as the bounds of Wilson et al. 2020. A higher share
     cuts fewer records, and a lower one needs less noise: ``docs/guides/limits.md`` says when to
-    take another one, and ``docs/proofs.md``, lemma 14d, what the choice costs.
+    take another one, and ``docs/proofs.md``, lemma 14f, what the choice costs.
 
     Parameters
     ----------
@@ -202,7 +203,7 @@ def choose_limit(
     """
     if not isinstance(design, Design):
         raise TypeError(parameters.foreign("design", design, "a Design"))
-    _check(design, limit, column)
+    _check(_layout.counting(design), limit, column)
     kept = parameters.positive_fraction("share", share)
     if kept >= 1:
         raise ValueError(parameters.refusal("share", share, "a number above 0 and below 1"))
@@ -225,7 +226,7 @@ def choose_limit(
             "sample of individuals"
         )
     _, library, people, cells, records = _counting.groups(
-        design, data, column, None if column is None else given[-1]
+        design, data, column, None if column is None else (0, given[-1])
     )
     needed = _needed(limit, people, cells, records)
     places = np.minimum(np.searchsorted(given, needed), len(given) - 1)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp._numerics import decimals
-from geomdp.tables import _page, _pictures, consistency
+from geomdp.tables import _estimates, _page, _pictures, consistency
 from geomdp.tables._analysis import trees
 from geomdp.tables._answers import Answers
 from geomdp.tables._exact import all_nodes
@@ -86,6 +86,7 @@ class NoisyTable(Released, Answers):
         3
 
         """
+        _estimates.refuse_signed("consistent table", self)
         if any(axis.tree.depth and axis.hierarchy is not None for axis in self.design._axes):
             whole = self._closest(total)
         else:

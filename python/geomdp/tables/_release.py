@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,10 +35,17 @@ if TYPE_CHECKING:
     from geomdp.tables._layout import Layout
 
 _Ints: TypeAlias = NDArray[np.int64]
-_Made = TypeVar("_Made", bound=Released)
+_Made = TypeVar("_Made", bound="Saveable")
 #: Cells at a time: they fit in the cache, and are enough for threads.
 _CHUNK = 2**20
 _NO_CELLS = np.empty(0, np.int64)
+
+
+class Saveable(Protocol):
+    """What can be saved: a release, or several that are made together."""
+
+    def save(self, path: Any, *, rounded: Any) -> None:
+        """Write it to a file, or to several."""
 
 
 class Release(NamedTuple):

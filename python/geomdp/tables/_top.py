@@ -186,7 +186,7 @@ def steps(design: Layout) -> int:
 
     An individual that is added or removed changes all cells in one direction.
     """
-    return design.linf * (2 if design.neighbours == "change" else 1)
+    return design._spread * (2 if design.neighbours == "change" else 1)
 
 
 def mechanism_for(design: Layout, k: Any, epsilon: Any) -> GeometricMechanism:

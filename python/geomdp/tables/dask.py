@@ -21,12 +21,14 @@ from numpy.typing import NDArray
 from geomdp._extras import installed_by
 from geomdp._inputs import parameters
 from geomdp._inputs.columns import Nulls, only
+from geomdp._inputs.parameters import Bounds
 from geomdp._uncopied import unseen
 from geomdp.keyed import Release, ReleaseKey
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 from geomdp.tables import _ids
 from geomdp.tables._counting import added, columns_of, tally
 from geomdp.tables._design import Design
+from geomdp.tables._layout import counting, summing
 from geomdp.tables._native import categories, of_categories, of_objects
 from geomdp.tables._table import Table
 
@@ -39,7 +41,7 @@ with installed_by("geomdp[dask]"):
 
     from geomdp.tables._engines import dask_internals
 
-__all__ = ["count", "release_columns", "release"]
+__all__ = ["count", "sum", "release_columns", "release"]
 
 
 @unseen
@@ -87,6 +89,49 @@ def count(design: Design, frame: dd.DataFrame, *, counts: str | None = None) -> 
     """
     if not isinstance(design, Design):
         raise TypeError(parameters.foreign("design", design, "a Design"))
+    return _table(counting(design), frame, counts)
+
+
+@unseen
+def sum(  # noqa: A001
+    design: Design, frame: dd.DataFrame, column: str, *, bounds: Bounds | None = None
+) -> Table:
+    """Bound the contribution of each individual, and sum a column over each cell.
+
+    As :meth:`geomdp.tables.Design.sum`, where :func:`count` bounds and counts.
+
+    Parameters
+    ----------
+    design, frame
+        As for :func:`count`.
+    column, bounds
+        As in :meth:`geomdp.tables.Design.sum`.
+
+    Returns
+    -------
+    Table
+        The exact sums of all cells, as :func:`count` returns counts.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd
+    >>> import pandas as pd
+    >>> from geomdp.tables.dask import sum
+    >>> from geomdp.tables import Design
+    >>> bills = pd.DataFrame({"who": [1], "shop": ["x"], "euros": [90]})
+    >>> bills = dd.from_pandas(bills, npartitions=1)
+    >>> design = Design({"shop": ["x", "y"]}, individual="who", l1=500)
+    >>> sum(design, bills, "euros").sensitivity
+    500
+
+    """
+    if not isinstance(design, Design):
+        raise TypeError(parameters.foreign("design", design, "a Design"))
+    return _table(summing(design, column, bounds), frame, column)
+
+
+def _table(design: Design, frame: dd.DataFrame, counts: str | None) -> Table:
+    """Return the exact counts of a design, or its sums of a column."""
     if not isinstance(frame, dd.DataFrame):
         raise TypeError(f"frame has type {type(frame).__name__}: give a DataFrame of Dask")
     used, who = columns_of(design, counts), list(_ids.columns(design.individual))

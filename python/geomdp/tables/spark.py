@@ -21,7 +21,7 @@ import numpy as np
 from geomdp._extras import installed_by
 from geomdp._inputs import parameters
 from geomdp._inputs.columns import Nulls, narwhals, only
-from geomdp._inputs.parameters import Integer
+from geomdp._inputs.parameters import Bounds, Integer
 from geomdp._uncopied import unseen
 from geomdp.keyed import Release, ReleaseKey
 from geomdp.mechanism import GeometricMechanism
@@ -29,6 +29,7 @@ from geomdp.tables import _ids
 from geomdp.tables._contributions import checked, words
 from geomdp.tables._counting import added, columns_of, tally
 from geomdp.tables._design import Design
+from geomdp.tables._layout import counting, summing
 from geomdp.tables._table import Table
 
 with installed_by("geomdp[spark]"):
@@ -39,7 +40,7 @@ with installed_by("geomdp[spark]"):
 
     from geomdp.tables._engines import spark_internals, spark_plan
 
-__all__ = ["count", "release_columns", "bound_contributions"]
+__all__ = ["count", "sum", "release_columns", "bound_contributions"]
 
 
 @unseen
@@ -91,6 +92,48 @@ def count(design: Design, frame: DataFrame, *, counts: str | None = None) -> Tab
     """
     if not isinstance(design, Design):
         raise TypeError(parameters.foreign("design", design, "a Design"))
+    return _table(counting(design), frame, counts)
+
+
+@unseen
+def sum(  # noqa: A001
+    design: Design, frame: DataFrame, column: str, *, bounds: Bounds | None = None
+) -> Table:
+    """Bound the contribution of each individual, and sum a column over each cell.
+
+    As :meth:`geomdp.tables.Design.sum`, where :func:`count` bounds and counts.
+
+    Parameters
+    ----------
+    design, frame
+        As for :func:`count`.
+    column, bounds
+        As in :meth:`geomdp.tables.Design.sum`.
+
+    Returns
+    -------
+    Table
+        The exact sums of all cells, as :func:`count` returns counts.
+
+    Examples
+    --------
+    >>> from pyspark.sql import SparkSession
+    >>> from geomdp.tables.spark import sum
+    >>> from geomdp.tables import Design
+    >>> spark = SparkSession.builder.master("local[1]").getOrCreate()
+    >>> bills = spark.sql("SELECT * FROM VALUES (1, 'x', 90) AS bills(who, shop, euros)")
+    >>> design = Design({"shop": ["x", "y"]}, individual="who", l1=500)
+    >>> sum(design, bills, "euros").sensitivity
+    500
+
+    """
+    if not isinstance(design, Design):
+        raise TypeError(parameters.foreign("design", design, "a Design"))
+    return _table(summing(design, column, bounds), frame, column)
+
+
+def _table(design: Design, frame: DataFrame, counts: str | None) -> Table:
+    """Return the exact counts of a design, or its sums of a column."""
     _check_batch(frame)
     _check_stable(frame)
     names, places, placed = _placed(frame)

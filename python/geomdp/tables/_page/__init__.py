@@ -101,22 +101,43 @@ def _up(number: Fraction) -> str:
     return f"{math.ceil(number * Fraction(10) ** digits) / 10.0**digits:.4g}"
 
 
+def _limits(facts: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a sentence about what was kept of each individual, and its limits."""
+    values = facts["values"]
+    if values is None:
+        if facts["l1"] is not None:
+            most = f"with at most {many(facts['l1'], 'record')} in all"
+        else:
+            times = "once" if facts["linf"] == 1 else f"at most {facts['linf']} times"
+            most = f"in at most {many(facts['l0'], 'cell')}, {times} in each"
+        return f"Each individual counts {most}; further records were left out.", most
+    low, high = values
+    if facts["l1"] is not None:
+        most = f"with at most {facts['l1']} in all, and values from {low} to {high}"
+    else:
+        most = f"in at most {many(facts['l0'], 'cell')}, with a sum from {low} to {high} in each"
+    kept = f"These are sums of values. Each individual counts {most}"
+    return f"{kept}; what was beyond these limits was left out.", most
+
+
 def _sentences(facts: Mapping[str, Any]) -> list[str]:
     """Return sentences that explain a release to readers new to differential privacy."""
     epsilon = Fraction(facts["epsilon"])
     odds = Fraction(
         math.exp(min(float(epsilon), 700.0)) * (1 + 2**-40)
     )  # more than the error of exp
-    if facts["individual"] is None and (facts["l0"], facts["linf"]) == (1, 1):
+    alone = facts["individual"] is None and facts["l0"] == 1
+    if alone and facts["values"] is not None:
+        one, (low, high) = "one record", facts["values"]
+        limits = (
+            "These are sums of values. Each record counts as one individual, with a value from "
+            f"{low} to {high}: values beyond were cut."
+        )
+    elif alone and facts["linf"] == 1:
         one, limits = "one record", "Each record counts as one individual."
     else:
         one = "one individual"
-        if facts["l1"] is not None:
-            most = f"with at most {many(facts['l1'], 'record')} in all"
-        else:
-            times = "once" if facts["linf"] == 1 else f"at most {facts['linf']} times"
-            most = f"in at most {many(facts['l0'], 'cell')}, {times} in each"
-        limits = f"Each individual counts {most}; further records were left out."
+        limits, most = _limits(facts)
         if facts["individual"] is None:
             limits = f"The publisher states that each individual counts {most}."
     guess = f"the odds that {one} is among the data"

@@ -69,6 +69,8 @@ const rows = lines.map((cells, place) => ({
   cell: held.cells === null || held.cells[place] === "1",
 }));
 const ranked = facts.top !== null;
+// The least that a true value may be.
+const least = facts.values !== null && facts.values[0] < 0 ? -Infinity : 0;
 // The first column with a hierarchy, if all its rows are here, which are then shown as a tree.
 const axes = ranked || facts.at_least !== null ? [] : labels.map((name) => facts.axes[name]);
 const column = axes.findIndex((axis) => axis.parents);
@@ -123,7 +125,7 @@ function sum(places, confidence, parts = 1) {
   if (t === null || !Number.isSafeInteger(total)) {
     return { why: "this noise is too wide for a browser: ask the Python library" };
   }
-  const [lower, upper] = [total - t, total + t].map((end) => Math.max(end, 0));
+  const [lower, upper] = [total - t, total + t].map((end) => Math.max(end, least));
   return { estimate: total, reach: t, lower, upper };
 }
 
@@ -261,13 +263,14 @@ function heading() {
   return element("tr", {}, ...cells);
 }
 
-function picture([estimate, lower, upper], most) {
-  const x = (value) => (100 * Math.min(Math.max(value, 0), most)) / (most || 1);
+function picture([estimate, lower, upper], [low, high]) {
+  const within = (value) => Math.min(Math.max(value, low), high);
+  const x = (value) => (100 * (within(value) - low)) / (high - low || 1);
   const [left, right] = [x(lower), Math.max(x(upper), x(lower) + 0.5)];
   return element(
     "svg",
     { viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
-    element("line", { x1: 0, x2: x(estimate), y1: 5, y2: 5, class: "bar" }),
+    element("line", { x1: x(0), x2: x(estimate), y1: 5, y2: 5, class: "bar" }),
     element("line", { x1: left, x2: right, y1: 5, y2: 5, class: "ends" }),
   );
 }
@@ -297,7 +300,7 @@ function node(row, text) {
   return inside;
 }
 
-function line(row, most) {
+function line(row, range) {
   const level = (text, place) => (nested() && place === column ? node(row, text) : text);
   const cells = row.texts.map((text, place) =>
     element(place ? "td" : "th", place ? {} : { scope: "row" }, level(text, place)),
@@ -307,7 +310,7 @@ function line(row, most) {
     const found = answer(row, state.confidence);
     cells.push(element("td", { class: "number" }, shown(found[0])));
     cells.push(element("td", { class: "number" }, between({ lower: found[1], upper: found[2] })));
-    cells.push(element("td", { class: "wide" }, picture(found, most)));
+    cells.push(element("td", { class: "wide" }, picture(found, range)));
   }
   if (held.sums === null) {
     for (const [name, chosen] of [["A", state.a], ["B", state.b]]) {
@@ -334,10 +337,11 @@ function draw() {
   const pages = Math.max(1, Math.ceil(kept.length / state.size));
   state.page = Math.min(state.page, pages - 1);
   const now = kept.slice(state.page * state.size, (state.page + 1) * state.size);
-  const ends = ranked ? [] : now.map((row) => answer(row, state.confidence)[2]);
-  const most = Math.max(0, ...ends.filter(Number.isFinite));
+  const ends = ranked ? [] : now.flatMap((row) => answer(row, state.confidence));
+  const finite = ends.filter(Number.isFinite);
+  const range = [least < 0 ? Math.min(0, ...finite) : 0, Math.max(0, ...finite)];
   at("head").replaceChildren(heading());
-  at("body").replaceChildren(...now.map((row) => line(row, most)));
+  at("body").replaceChildren(...now.map((row) => line(row, range)));
   const [some, all] = [kept.length, rows.length].map((number) => plain.format(number));
   const changed = byCount()
     ? `. In this order, the intervals are wider: all ${all} contain their true counts at once with ` +
@@ -359,9 +363,10 @@ function chart() {
   if (!held.ordered || rows.length < 3) return [];
   const found = rows.map((row) => answer(row, state.confidence));
   const [first, last] = [places[0], places.at(-1)];
-  const most = Math.max(1, ...found.map((each) => each[2]).filter(Number.isFinite));
+  const finite = found.flat().filter(Number.isFinite);
+  const [low, high] = [least < 0 ? Math.min(0, ...finite) : 0, Math.max(1, ...finite)];
   const x = (value) => 60 + (730 * (value - first)) / (last - first);
-  const y = (value) => 190 - (180 * Math.min(Math.max(value, 0), most)) / most;
+  const y = (value) => 190 - (180 * (Math.min(Math.max(value, low), high) - low)) / (high - low);
   const point = (place, value) => `${x(place).toFixed(1)},${y(value).toFixed(1)}`;
   const path = (end) => places.map((place, n) => point(place, found[n][end]));
   const svg = element("svg", { viewBox: "0 0 800 220", role: "img" });
@@ -369,9 +374,9 @@ function chart() {
     element("title", {}, `${names.at(-1)} by ${labels[0]}, with ${intervals()}`),
     element("polygon", { class: "band", points: [...path(2), ...path(1).reverse()].join(" ") }),
     element("polyline", { class: "line", points: path(0).join(" ") }),
-    element("line", { class: "axis", x1: 60, x2: 790, y1: 190, y2: 190 }),
-    element("text", { x: 55, y: 18, "text-anchor": "end" }, shown(most)),
-    element("text", { x: 55, y: 194, "text-anchor": "end" }, "0"),
+    element("line", { class: "axis", x1: 60, x2: 790, y1: y(0), y2: y(0) }),
+    element("text", { x: 55, y: 18, "text-anchor": "end" }, shown(high)),
+    element("text", { x: 55, y: 194, "text-anchor": "end" }, shown(low)),
     element("text", { x: 60, y: 210 }, rows[0].texts[0]),
     element("text", { x: 790, y: 210, "text-anchor": "end" }, rows.at(-1).texts[0]),
   );
@@ -394,7 +399,7 @@ function told() {
     );
   if (a.length) {
     say(`A, ${a.length} rows`, sum(a, state.confidence));
-    say("A in all", share(a, state.confidence), "%");
+    if (least === 0) say("A in all", share(a, state.confidence), "%");
     const people = Number(at("population").value);
     const found = sum(a, state.confidence);
     if (people > 0 && !found.why) {

@@ -42,6 +42,7 @@ def _array(counts: Any) -> arrays.Array:
         return arrays.as_array(counts, name="counts_so_far")
     design = counts.design
     one = design.individual is None and design.neighbours == "add-remove"
+    one = one and design.values is None
     # Not the sensitivity: a table of a single step has few cells to change.
     if not one or len(design.blocks) > 1 or design.l0 * design.linf > 1:
         raise ValueError(
