@@ -192,7 +192,7 @@ def test_signatures_have_no_seed() -> None:
     for call, names in [
         (GeometricMechanism, "epsilon sensitivity bounds"),
         (GeometricMechanism.from_scale, "scale bounds"),
-        (GeometricMechanism.release, "self counts out nulls threads"),
+        (GeometricMechanism.release, "self counts out nulls threads progress"),
     ]:
         assert " ".join(inspect.signature(call).parameters) == names
 

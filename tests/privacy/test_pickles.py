@@ -48,6 +48,12 @@ PICKLED = [
     tables.Design(["yes", "no"]),
     tables.count(pd.Series(["no"]), ["yes", "no"]).release(epsilon=1),
     tables.count(pd.Series(["no"]), ["yes", "no"]).release(epsilon=1, at_least=1),
+    tables.choose_limit(
+        tables.Design({"n": ["no"]}, individual="who", l0=1),
+        pd.DataFrame({"n": ["no"], "who": [1]}),
+        "l0",
+        epsilon=1,
+    ),
     tables.count(pd.Series(["no"]), ["yes", "no"]).top(1, epsilon=1),
     TREE,
     TREE.release([3, 5], epsilon=1),

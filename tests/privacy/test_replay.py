@@ -35,9 +35,8 @@ from geomdp.accounting import Budget, _journal
 from geomdp.cli import main
 from geomdp.compat import diffprivlib, smartnoise
 from geomdp.keyed import ReleaseKey
-from geomdp.tables import Design, Hierarchy
+from geomdp.tables import Design, Hierarchy, _ids
 from geomdp.tables import _contributions as contributions
-from geomdp.tables import _counting as counting
 from geomdp.tables.streams import Stream
 from modules import PUBLIC
 
@@ -361,7 +360,7 @@ def replay(run: Any, pair: list[pl.DataFrame], seed: int) -> None:
             property(lambda each: Core(CORE.__get__(each), each.rate, recorder), CORE.__set__),
         )
         # The draws of contributions are those of the individual, in both runs.
-        patch.setattr(counting, "_codes", lambda who: np.array([int(n) for n in who], np.int64))
+        patch.setattr(_ids, "numbers", lambda ids: np.array([int(n) for n in ids[0]], np.int64))
         key = seed.to_bytes(8, "little")
         # So are the ids of releases, which no data decide.
         patch.setattr(_identity, "fresh", lambda: key.hex() * 2)

@@ -39,7 +39,7 @@ class Table(Answers):
     def __init__(
         self, axes: Sequence[Any], cells: Any, epsilon: Any = CLEAR, noise: Any = None, **more: Any
     ) -> None:
-        self.design = SimpleNamespace(_axes=tuple(axes))
+        self.design = SimpleNamespace(_axes=tuple(axes), signed=False)
         counts = np.zeros([each.tree.size for each in axes], np.int64)
         counts[np.ix_(*(each.tree.leaves for each in axes))] = cells
         for place, each in enumerate(axes):

@@ -267,7 +267,7 @@ class Budget(Uncopied):
 
         Parameters
         ----------
-        *names : str
+        names : str
             One or several of :attr:`groups`: those of the Nordic countries, for a release of these
             together. With a plan, such a release uses up the same losses in each of them.
 
@@ -481,8 +481,8 @@ class Budget(Uncopied):
 
         A refused release draws no noise, and counts that the mechanism refuses cost nothing. A
         table of :mod:`geomdp.tables` knows its sensitivity: it takes no `d_in`, and its own loss is
-        booked, as by ``table.release(mechanism, budget=budget)``. Parameters and errors are those
-        of :meth:`spend` and :meth:`geomdp.GeometricMechanism.release`.
+        booked, as by ``table.release(mechanism, budget=budget)``. Parameters and errors:
+        those of :meth:`spend` and :meth:`geomdp.GeometricMechanism.release`.
 
         >>> from geomdp import GeometricMechanism, accounting
         >>> budget = accounting.Budget(epsilon=1)

@@ -164,11 +164,11 @@ class Hierarchy(Branches):
             The name of a node above the first column, for the sum of all: needed if that column has
             more than one name. Paths begin below it.
         leaves_only
-            As in :class:`Hierarchy`.
+            Whether each record is known to a leaf, so that nodes are the sums of their children.
         separator : str
             The text between the names of a path. No name may contain it.
         labels
-            As in :class:`Hierarchy`; nodes may be given by their paths.
+            What readers see of nodes: a mapping from nodes, or their paths, to text.
 
         Returns
         -------

@@ -34,6 +34,7 @@ Limit: TypeAlias = Literal["l0", "linf", "l1", "bounds"]
 _Ints: TypeAlias = NDArray[np.int64]
 
 
+@_notebook.showable
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class ChosenLimit:
     """A limit on the contributions of individuals, and the noisy counts that it was chosen from.
@@ -63,7 +64,7 @@ class ChosenLimit:
     >>> visits = pd.DataFrame({"who": range(900), "town": "Rome"})
     >>> design = tables.Design({"town": ["Oslo", "Rome"]}, individual="who", l0=2)
     >>> tables.choose_limit(design, visits, "l0", epsilon=1)
-    <ChosenLimit: l0 = 1, for 95% of individuals, privacy loss 1.0>
+    <ChosenLimit: l0 = 1, for 95% of individuals, privacy loss 1>
 
     """
 
@@ -172,8 +173,14 @@ def choose_limit(
         The limits to choose from, increasing and at least 1. By default all from 1 to that of the
         design, and for ``"bounds"`` the powers of 2 from 1 to 2**32. They are public: do not take
         them from the data.
-    budget, label, corrects, save
-        As in :meth:`Table.release`, for the table of these counts.
+    budget : geomdp.accounting.Budget, optional
+        Where the privacy loss of the choice is booked.
+    label : str, optional
+        A name for the budget.
+    corrects : release, optional
+        The table of counts that this one replaces.
+    save : path, optional
+        Where the table of counts is published; checked before anything is read.
 
     Returns
     -------
@@ -219,7 +226,7 @@ def choose_limit(
     )
     how: dict[str, Any] = {"epsilon": epsilon, "label": label, "corrects": corrects, "save": save}
     # Refused before anything is read.
-    _release.prepare(counted, None, bounds=None, at_least=None, threads=None, **how)
+    _release.prepare(counted, None, **how)
     if type(data).__module__.partition(".")[0] in CLUSTERS.values():
         raise TypeError(
             "data has its records on a cluster: collect the columns of the design, such as for a "
@@ -242,7 +249,7 @@ def choose_limit(
 
 def _check(design: Design, limit: Any, column: Any) -> None:
     """Refuse a limit that the design does not have."""
-    if limit not in get_args(Limit):
+    if not isinstance(limit, str) or limit not in get_args(Limit):
         wanted = f"one of {get_args(Limit)}"
         raise ValueError(parameters.refusal("limit", limit, wanted))
     if (limit == "bounds") != (column is not None):

@@ -103,14 +103,9 @@ class SumAndCount(Withheld):
                 table.design,
                 None,
                 epsilon=total * each,
-                bounds=None,
-                at_least=None,
                 label=label,
                 threads=threads,
-                corrects=None,
                 save=path,
-                rounded=None,
-                rest=None,
             )
             for table, each, path in zip(
                 (self._sums, self._counts), (part, 1 - part), paths, strict=True

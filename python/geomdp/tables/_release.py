@@ -76,14 +76,14 @@ def prepare(
     mechanism: GeometricMechanism | None,
     *,
     epsilon: Any,
-    bounds: Any,
-    at_least: Any,
-    rest: Any,
-    label: Any,
-    threads: Any,
-    corrects: Any,
-    save: Any,
-    rounded: Any,
+    bounds: Any = None,
+    at_least: Any = None,
+    rest: Any = None,
+    label: Any = None,
+    threads: Any = None,
+    corrects: Any = None,
+    save: Any = None,
+    rounded: Any = None,
 ) -> Release:
     """Return a release, after all checks that public facts allow, those of its plans too."""
     row = None
