@@ -355,6 +355,8 @@ def test_a_file_written_by_the_standard_library_alone_is_read(tmp_path: Path) ->
         "values": None,
         "sensitivity": 1,
         "at_least": None,
+        "rest": None,
+        "rounded": None,
         "name": "n",
         "top": None,
         "axes": {"sick": {"levels": ["yes", "no"], "other": [], "margin": [], "shares": ["1"]}},

@@ -645,13 +645,13 @@ def _check_separator(separator: Any) -> None:
 
 def _items(name: str, column: Any) -> list[Any]:
     """Return the items of a column, with None for nulls."""
-    if isinstance(column, np.ndarray):
+    if isinstance(column, np.ndarray) and column.ndim == 1:
         return list(column.tolist())
     if hasattr(column, "to_pylist"):
         return list(column.to_pylist())
     if _columns.is_column(column):
         return _native.items_of(_columns.as_narwhals(name, column, "a column", series_only=True))
-    if not isinstance(column, Iterable) or isinstance(column, str | bytes):
+    if not isinstance(column, Iterable) or isinstance(column, str | bytes | np.ndarray):
         raise TypeError(parameters.foreign(name, column, "a column"))
     return list(column)
 
