@@ -140,10 +140,14 @@ class Certificate:
         """
         import json  # noqa: PLC0415, would be a seventh of the import time of geomdp
 
+        return json.dumps(self.document(), indent=1)
+
+    def document(self) -> dict[str, Any]:
+        """Return the object of :meth:`to_json`."""
         floor = None
         if self.floor is not None:
             floor = _dyadic(self.floor, self._places(0)) | {"value_bits": self.floor_value_bits}
-        document = {
+        return {
             "format": _FORMAT,
             "rate": _text(self.rate),
             "sampled_rate": _text(self.sampled_rate),
@@ -165,7 +169,6 @@ class Certificate:
             # Infinite without noise, but JSON has no infinity.
             "tight_epsilon": None if self.tight_epsilon == math.inf else self.tight_epsilon,
         }
-        return json.dumps(document, indent=1)
 
     def _places(self, digit: int) -> int:
         """Return the number of bits in a digit's thresholds."""

@@ -314,7 +314,12 @@ type Law = (Vec<Vec<BigUint>>, u64);
 fn law(plan: &Plan) -> Law {
     let distribution = Distribution::of(plan).unwrap();
     let outputs = 0..=plan.range();
-    let of = |x| outputs.clone().map(|y| distribution.probability(y, x)).collect();
+    let of = |x| {
+        outputs
+            .clone()
+            .map(|y| distribution.probability(y, x))
+            .collect()
+    };
     let law = outputs.clone().map(of).collect();
     (law, distribution.bits())
 }

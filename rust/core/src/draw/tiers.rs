@@ -47,7 +47,13 @@ impl Tiers {
         &self.tiers
     }
 
-    /// The draw of the finest tier and the steps to the others, and the lower bound.
+    /// The draw of the finest tier and the steps to the others.
+    #[must_use]
+    pub fn kernels(&self) -> &[Kernel] {
+        &self.kernels
+    }
+
+    /// The same, for counts of type `T`, and the lower bound.
     ///
     /// # Errors
     /// [`Error::Overflow`] if type `T` cannot hold the bounds.
