@@ -356,17 +356,16 @@ fn tiers_with(
             return Err(PyValueError::new_err("give a buffer for each tier"));
         }
         without_trace(|| {
-            let mut finer = &counts;
-            for (tier, (kernel, out)) in kernels.iter().zip(&outs).enumerate() {
-                let key = key(tier)?;
-                let from = |index| {
-                    let mut draws = Draws::at(kernel, lower, &key, index)?;
+            // Each tier has a tape of its own.
+            let keys = (0..kernels.len()).map(key).collect::<PyResult<Vec<_>>>()?;
+            let from = |index| {
+                let draws = kernels.iter().zip(&keys).map(|(kernel, key)| {
+                    let mut draws = Draws::at(kernel, lower, key, index)?;
                     Ok(move |part: &mut [T]| draws.add_noise(part))
-                };
-                arrays::add_noise(py, from, finer, out, true, threads)?;
-                finer = out;
-            }
-            Ok(())
+                });
+                draws.collect::<Result<Vec<_>, _>>()
+            };
+            arrays::add_noises(py, from, &counts, &outs, true, threads)
         })
     })
 }

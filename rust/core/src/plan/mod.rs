@@ -22,6 +22,7 @@ use layout::{Layout, SCALE_BITS};
 use num_bigint::BigUint;
 use num_integer::Integer;
 use thresholds::{own_words, signed, split, thresholds};
+use tiers::Keep;
 
 /// Bits of a limb at full width: one less than a word, so that differences keep their sign.
 pub const LIMB_BITS: u32 = 63;
@@ -56,9 +57,8 @@ pub struct Plan {
     pub(crate) low_mask: u64,
     /// Bits of the value that replaces the output if the draw falls in the floor's slot.
     pub(crate) floor_value_bits: u32,
-    /// Of a step between tiers: the thresholds below which a value inside the range and one at an end
-    /// are kept. The last limb of each is zero.
-    pub(crate) keep: Option<Digit>,
+    /// Of a step between tiers.
+    pub(crate) keep: Option<Keep>,
     certificate: Option<Certificate>,
 }
 
@@ -362,12 +362,12 @@ impl Plan {
     /// end, over `2^(limb_bits * limbs)`, and these limbs.
     #[must_use]
     pub fn keeps(&self) -> Option<([BigUint; 2], usize)> {
-        let keep = self.keep.as_ref()?;
-        let [inside, end] = <[BigUint; 2]>::try_from(keep.thresholds(self.limb_bits)).ok()?;
-        Some((
-            [inside >> self.limb_bits, end >> self.limb_bits],
-            keep.limbs,
-        ))
+        let Keep(limbs) = self.keep.as_ref()?;
+        let number = |of: usize| {
+            let limbs = limbs.iter().map(|limb| limb[of]);
+            limbs.fold(BigUint::ZERO, |sum, limb| (sum << self.limb_bits) + limb)
+        };
+        Some(([number(0), number(1)], limbs.len()))
     }
 
     /// Whether noise is added in both directions.

@@ -1,7 +1,6 @@
 //! The plans of a table's tiers: an ordinary draw for the finest one, and from each tier a step to
 //! the next coarser one (docs/proofs.md, section 20).
 
-use super::digit::Digit;
 use super::thresholds::split;
 use super::{LIMB_BITS, MAX_LIMBS, Plan, Widths};
 use crate::Error;
@@ -18,6 +17,11 @@ pub const MAX_TIERS: usize = 8;
 const KEEP_SLACK_BITS: u32 = 52;
 /// No tier is farther than `2^-TOTAL_VARIATION_BITS` from the nominal distribution.
 const TOTAL_VARIATION_BITS: i32 = 47;
+
+/// The numbers below which the keep number of a step, of as many words, must be: for a value inside
+/// the range, and for one at an end. By limb, the most significant first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Keep(pub(crate) Vec<[u64; 2]>);
 
 /// A tier, and the numbers that show it private together with all coarser ones.
 #[derive(Clone, Debug)]
@@ -102,7 +106,7 @@ fn chain(
         ) {
             let (keep, error) = keep(&own.sampled, &finer.sampled, limb_bits, &share)
                 .ok_or_else(|| apart(rates, EXACT))?;
-            plan.words += keep.limbs;
+            plan.words += keep.0.len();
             plan.keep = Some(keep);
             kappa = error;
         }
@@ -123,14 +127,14 @@ fn chain(
     Ok(Some(tiers))
 }
 
-/// The thresholds of a step's keep number, and the relative error of the step; `None` if three limbs
+/// How often a step keeps a value, and the relative error of the step; `None` if three limbs
 /// do not make it small enough, or if the finer rate is not greater.
 fn keep(
     sampled: &Rate,
     finer: &Rate,
     limb_bits: u32,
     share: &[BigUint; 2],
-) -> Option<(Digit, Dyadic)> {
+) -> Option<(Keep, Dyadic)> {
     let between = finer.less(sampled.num(), sampled.den()).ok()?;
     let most = u64::from(limb_bits) * MAX_LIMBS as u64;
     let bits = most + sampled.magnitude() + 128;
@@ -152,12 +156,10 @@ fn keep(
         &inverse * 3u32 * &share[1] <= &share[0] << (u64::from(limb_bits) * *limbs as u64)
     })?;
     let places = u64::from(limb_bits) * limbs as u64;
-    // `split` gives one limb more, for the shared word. It is zero here: the keep number shares none.
-    let mut keep = split(&[inside, end], 0, limbs - 1, limb_bits);
-    keep.limbs = limbs;
-    // They may be equal, but for rounding.
-    keep.thresholds.sort_unstable();
-    Some((keep, Dyadic::new(inverse, places)))
+    // No word is shared, which `split` counts beside the own ones.
+    let numbers = split(&[inside, end], 0, limbs - 1, limb_bits).thresholds;
+    let keep = (0..limbs).map(|limb| [numbers[0][limb], numbers[1][limb]]);
+    Some((Keep(keep.collect()), Dyadic::new(inverse, places)))
 }
 
 /// Where no step is exact enough.

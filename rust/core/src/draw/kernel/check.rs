@@ -19,10 +19,6 @@ impl Kernel {
         for (tables, digit) in self.digits.iter().zip(&plan.digits) {
             tables.check(digit);
         }
-        assert_eq!(self.keep.is_some(), plan.keep.is_some());
-        if let (Some(tables), Some(keep)) = (&self.keep, &plan.keep) {
-            tables.check(keep);
-        }
         // Digit 0's value is taken modulo its radix if there is a digit above, of that weight.
         let modulus = match &plan.digits[..] {
             [_, next, ..] if plan.is_two_sided() => next.weight().wrapping_sub(1),

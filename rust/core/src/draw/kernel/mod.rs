@@ -31,6 +31,7 @@ use crate::draw::simd::Neon;
 #[cfg(target_arch = "x86_64")]
 use crate::draw::simd::{Avx2, Avx512};
 use crate::plan::Plan;
+use crate::plan::tiers::Keep;
 use core::fmt;
 pub use count::Count;
 pub(crate) use count::sealed;
@@ -87,8 +88,6 @@ impl Backend {
 pub struct Kernel {
     plan: Plan,
     digits: Vec<Digit>,
-    /// Of a step between tiers.
-    keep: Option<Digit>,
     backend: Backend,
 }
 
@@ -105,7 +104,6 @@ impl Kernel {
         let digit = |digit| Digit::new(digit, plan.limb_bits);
         Self {
             digits: plan.digits.iter().map(digit).collect(),
-            keep: plan.keep.as_ref().map(digit),
             plan,
             backend,
         }
@@ -129,7 +127,7 @@ impl Kernel {
             "the range exceeds the type"
         );
         // Separate code, so that an ordinary draw takes no longer.
-        match &self.keep {
+        match &self.plan.keep {
             None => self.run::<T, false>(lower, words, counts),
             Some(_) => self.run::<T, true>(lower, words, counts),
         }
@@ -204,7 +202,7 @@ fn add_noise_by<V: Searched, T: Count, const STEP: bool>(
     words: &[u64],
     counts: &mut [T],
 ) {
-    let keep = kernel.keep.as_ref().filter(|_| STEP);
+    let keep = kernel.plan.keep.as_ref().filter(|_| STEP);
     let (mut words, _) = words.as_chunks();
     let mut whole = counts.chunks_exact_mut(LANES);
     for block in &mut whole {
@@ -225,7 +223,7 @@ fn add_noise_by<V: Searched, T: Count, const STEP: bool>(
 #[inline(always)]
 fn noise_block<V: Searched, T: Count>(
     kernel: &Kernel,
-    keep: Option<&Digit>,
+    keep: Option<&Keep>,
     lower: u64,
     words: &[[u64; LANES]],
     block: &mut [T],
@@ -307,21 +305,29 @@ fn draw<V: Searched>(
     V::select(in_floor, value, noisy)
 }
 
-/// Where the keep number of a step, whose words follow those of the draw, is below the threshold for
+/// Where the keep number of a step, whose words follow those of the draw, is below the number for
 /// this offset: those at an end have one of their own.
 #[inline(always)]
 fn kept<V: Searched>(
     kernel: &Kernel,
-    keep: &Digit,
+    keep: &Keep,
     words: &[[u64; LANES]],
     lane: usize,
     offset: V,
 ) -> V::Mask {
     let (plan, one) = (&kernel.plan, V::splat(1));
-    let own = &words[plan.words - keep.limbs..];
-    let reached = outcome(keep, own, lane, 64 - plan.limb_bits, V::splat(0));
+    let shift = 64 - plan.limb_bits;
     let inside = offset.sub(one).below(V::splat(plan.range).sub(one));
-    reached.less(V::select(inside, one, V::splat(2)))
+    // A borrow goes from limb to limb, as for thresholds.
+    let mut below = one.less(one);
+    for (limb, own) in keep.0.iter().zip(&words[plan.words - keep.0.len()..]).rev() {
+        let number = V::select(inside, V::splat(limb[0]), V::splat(limb[1]));
+        below = V::load(&own[lane..])
+            .shr(shift)
+            .decrease(below)
+            .less(number);
+    }
+    below
 }
 
 /// How many of the digit's thresholds the uniform number `(own words, tie)` has reached.
