@@ -91,7 +91,7 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Step:
-    """How often a step from the next finer tier keeps a value: its keep number is less than these."""
+    """A step from the next finer tier keeps a value if its keep number is less than these."""
 
     limbs: int
     inside: int
@@ -563,7 +563,7 @@ def verify_tiers(certificate: dict[str, object] | str) -> TiersReport:
                 relative += step.kappa
             relative, floors = relative + c.delta, floors + c.floor_mass
             paid = 3 * relative <= c.rate - c.sampled_rate
-            _require(paid, "delta: 3 (delta + kappa) of all finer tiers exceeds rate - sampled_rate")
+            _require(paid, "delta: 3 (delta + kappa), of finer tiers too, exceeds the slack")
             bound = _tiers_variation(c, relative, floors)
             _require(Fraction(c.total_variation) >= bound, "total_variation: stated is less")
             found.append(_float_above(_real(bound)))

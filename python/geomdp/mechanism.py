@@ -371,15 +371,13 @@ class GeometricMechanism:
                 return columns.noisy(of_array, "counts", counts, nulls)
         return arrays.release(counts, out, noise)
 
-    def tier_plans(
-        self, epsilons: Sequence[Real], dtype: DTypeLike | None = None
-    ) -> TierPlans:
-        """Return the accuracy and the certificates of :meth:`tiers`, without any counts.
+    def tier_plans(self, epsilons: Sequence[Real], dtype: DTypeLike | None = None) -> TierPlans:
+        """Return the accuracy and the certificates of tiers, without any counts.
 
         Parameters
         ----------
         epsilons : sequence of numbers
-            As in :meth:`tiers`.
+            Those of the coarser tiers: increasing, and all below this mechanism's epsilon.
         dtype : dtype, optional
             Integer dtype of the counts; int64 by default.
 
@@ -417,8 +415,8 @@ class GeometricMechanism:
         counts : array or sequence of ints
             Any integer dtype of 8 to 64 bits, and any shape. Counts outside the bounds are clamped.
         epsilons : sequence of numbers
-            Those of the coarser tiers, increasing, and all below this mechanism's epsilon; at most 7.
-            They are for the same sensitivity.
+            Those of the coarser tiers, for the same sensitivity: increasing, all below this
+            mechanism's epsilon, and at most 7.
         threads : int, optional
             As in :meth:`release`.
 
@@ -454,7 +452,7 @@ class GeometricMechanism:
         native = np.dtype(given.dtype.newbyteorder("="))
         noisy = [np.empty(given.shape, native) for _ in by_tier]
         if given.size:
-            flat = np.require(given, native, "CA").view(native).reshape(-1)
+            flat = np.require(given, native, ["C", "A"]).view(native).reshape(-1)
             # The core draws the finest tier first.
             own.release_into(flat, [each.reshape(-1) for each in reversed(noisy)], thread_limit)
         return Tiers(plans, tuple(noisy))
@@ -462,7 +460,8 @@ class GeometricMechanism:
     def _tier_epsilons(self, epsilons: Any) -> tuple[int | float | Fraction, ...]:
         """Return the epsilon of each tier, with that of the mechanism last."""
         if self._rate is None:
-            raise ValueError(f"scale = {self._scale} is not accepted for tiers: give a scale above 0")
+            given = f"scale = {self._scale} is not accepted for tiers"
+            raise ValueError(f"{given}: give a scale above 0")
         if not isinstance(epsilons, tuple | list) or not epsilons:
             raise TypeError(parameters.refusal("epsilons", epsilons, "a list of numbers"))
         coarser = parameters.each("epsilons", epsilons, parameters.positive_number)

@@ -107,7 +107,7 @@ class TierPlans:
         return relative, floors
 
     def _noise(self, place: int) -> certificate.Certificate:
-        """Return a certificate whose errors bound the noise of a tier: docs/proofs.md, section 20."""
+        """Return a certificate whose errors bound those of a tier: docs/proofs.md, section 20."""
         certified = self._tiers[place].certificate
         if certified.sampled_rate is None:
             return certified
@@ -117,6 +117,11 @@ class TierPlans:
 
     def total_variation(self, epsilon: Real) -> float:
         """Return a bound on the distance of a tier's distribution to the ideal one.
+
+        Parameters
+        ----------
+        epsilon : number
+            The tier.
 
         Examples
         --------
@@ -131,8 +136,14 @@ class TierPlans:
     def accuracy(self, epsilon: Real, alpha: Real) -> int:
         """Return the least a such that errors of a tier exceed a with probability at most `alpha`.
 
-        In the worst case over all counts within the bounds; as
-        :meth:`geomdp.GeometricMechanism.accuracy` for the tier's epsilon.
+        In the worst case over all counts within the bounds, or within int64 without bounds.
+
+        Parameters
+        ----------
+        epsilon : number
+            The tier.
+        alpha : number
+            The significance level, from 0 to 1. At 0 the accuracy is the greatest possible error.
 
         Examples
         --------
@@ -161,8 +172,10 @@ class TierPlans:
             The tier.
         released : array
             Its noisy counts. A reader of several tiers uses the finest: the others add nothing.
-        alpha, side
-            As in :meth:`geomdp.GeometricMechanism.confidence_interval`.
+        alpha : number
+            The probability that an interval misses the true count.
+        side : {"both", "lower", "upper"}
+            "lower" gives only a lower end, and "upper" only an upper one.
 
         Examples
         --------
@@ -209,14 +222,14 @@ class TierPlans:
         return True
 
     def to_json(self) -> str:
-        """Return the certificates of all tiers as JSON, which ``verifier`` checks.
+        r"""Return the certificates of all tiers as JSON, which ``verifier`` checks.
 
         Examples
         --------
         >>> from geomdp import GeometricMechanism
         >>> plans = GeometricMechanism(epsilon=1, bounds=(0, 1000)).tier_plans([0.1])
         >>> plans.to_json()[:28]
-        '{\\n "format": "geomdp-tiers-1'
+        '{\n "format": "geomdp-tiers-1'
 
         """
         return json.dumps({"format": _FORMAT, "tiers": [*map(_document, self._tiers)]}, indent=1)
@@ -227,7 +240,7 @@ class TierPlans:
 
 
 def _document(tier: TierPlan) -> dict[str, Any]:
-    document = tier.certificate.document()
+    document = certificate.document(tier.certificate)
     del document["format"]
     keep = tier.keep
     document["keep"] = keep and {
@@ -263,10 +276,10 @@ def prepared(
 class Tiers(Mapping[Real, NDArray[np.integer[Any]]]):
     """Noisy counts by epsilon, of one draw: :meth:`geomdp.GeometricMechanism.tiers` makes them.
 
-    A mapping from each epsilon, the smallest first, to an array. The loss of any of them together is
-    the greatest of their epsilons. They are not independent: the finest one that a reader has is all
-    that a reader needs. No call makes another coarse array from a finer one, since two of them would
-    lose more than either.
+    A mapping from each epsilon, the smallest first, to an array. The loss of any of them together
+    is the greatest of their epsilons. They are not independent: the finest one that a reader has is
+    all that a reader needs. No call makes another coarse array from a finer one, since two of them
+    would lose more than either.
 
     Examples
     --------
