@@ -51,6 +51,7 @@ class TierPlan:
     kappa: Fraction
 
 
+@_notebook.showable
 class TierPlans:
     """What is public about tiers: their epsilons, accuracy and certificates. Nothing is drawn.
 
@@ -72,11 +73,11 @@ class TierPlans:
 
     def __init__(
         self,
-        epsilons: tuple[int | float | Fraction, ...],
+        epsilons: tuple[Real, ...],
         limits: tuple[int, int],
         tiers: tuple[TierPlan, ...],
     ) -> None:
-        self._epsilons = epsilons
+        self._epsilons = tuple(parameters.positive_number("epsilons", one) for one in epsilons)
         self._limits = limits
         self._tiers = tiers
 

@@ -175,7 +175,10 @@ fn apart(rates: &[Rate], accepted: &str) -> Error {
 /// of all floors so far, rounded up (docs/proofs.md, section 20).
 fn total_variation(tiers: &[Tier]) -> f64 {
     let numbers = || tiers.iter().filter_map(|tier| tier.plan.certificate());
-    let Some((last, own)) = tiers.last().and_then(|last| Some((last, last.plan.certificate()?))) else {
+    let Some((last, own)) = tiers
+        .last()
+        .and_then(|last| Some((last, last.plan.certificate()?)))
+    else {
         return 0.0;
     };
     let relative = numbers()
