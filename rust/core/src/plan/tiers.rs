@@ -255,6 +255,16 @@ mod tests {
                     let lost = (sum(&delta, i) + sum(&kappa, i)) * 3u32;
                     let left = tier.rate.less(&lost, &(BigUint::from(1u32) << 256u32));
                     assert!(!left.unwrap().less_than(&numbers.sampled));
+                    // All errors of finer tiers, and a share for each step.
+                    let lost = if i > 0 {
+                        sum(&delta, i - 1)
+                    } else {
+                        BigUint::ZERO
+                    } * 3u32;
+                    let left = tier.rate.less(&lost, &(BigUint::from(1u32) << 256u32));
+                    let shares = least.num().min(least.den()) * i;
+                    let left = left.unwrap().less(&shares, &(least.den() << 52u32));
+                    assert!(!left.unwrap().less_than(&numbers.nominal));
                     assert!(finer.is_none_or(|finer| numbers.sampled.less_than(finer)));
                     finer = Some(&numbers.sampled);
                     assert_eq!(tier.plan.keeps().is_some(), i > 0);
