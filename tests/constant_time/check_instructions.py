@@ -33,8 +33,8 @@ UNEVEN = re.compile(r"^(v?div|v?sqrt|i?div|v?p?gather|v?p?scatter)")
 # Copies of public lengths, and the panics of failed checks of lengths.
 CALLED = re.compile(r"<(memcpy|memset|.*slice_index_fail|.*panic_bounds_check)\b")
 #: For each name: a pattern of the functions' symbols, their least number, and whether the rule for
-#: AVX-512 applies. There is one function per integer type, unless types of one width are merged. A kernel
-#: has another for steps between tiers.
+#: AVX-512 applies. There is one function per integer type, unless types of one width are merged; a
+#: kernel has another one for steps between tiers.
 X86 = {
     "portable kernel": ("6kernel8portable", 16, False),
     "AVX2 kernel": ("6kernel4avx210vectorised", 16, False),

@@ -93,7 +93,8 @@ THEOREMS = {
   (0 <= x' <= S.range (Geomdp.Tiers.its_plan f))%Z ->
   (Geomdp.Tiers.tiers_prob (Geomdp.Tiers.its_plan f) (map Geomdp.Tiers.by_step ts) i s x
     <= exp (nth i (map Geomdp.Tiers.rate (cons f ts)) 0 * IZR (Z.abs (x - x')))
-      * Geomdp.Tiers.tiers_prob (Geomdp.Tiers.its_plan f) (map Geomdp.Tiers.by_step ts) i s x')%R""",
+      * Geomdp.Tiers.tiers_prob (Geomdp.Tiers.its_plan f)
+        (map Geomdp.Tiers.by_step ts) i s x')%R""",
         WITH_REALS,
     ),
     "Example.example_checked": (
