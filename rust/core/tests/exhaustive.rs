@@ -383,7 +383,7 @@ fn every_tape_of_every_tier() {
             let Some(tiers) = chain.tiers() else { continue };
             let bits = |plan: &Plan| fields(plan).iter().map(|field| field.2).sum::<u32>();
             let draws = |tier: &Tier| u128::from(chain.range + 1) << bits(&tier.plan);
-            if tiers.iter().map(draws).max() > Some(1 << max_draw_bits()) {
+            if tiers.iter().map(draws).max() > Some(1 << (max_draw_bits() - 2)) {
                 continue;
             }
             for tier in &tiers {
@@ -413,8 +413,12 @@ fn every_prefix_of_tiers_is_private() {
         (3, 4, &[]),
     ];
     let (mut tried, mut low, mut steps) = (0, 0, BTreeSet::new());
-    for slack_bits in [1, 3, 5] {
+    for slack_bits in [1, 5] {
         for chain in chains(&widths, slack_bits) {
+            // The joint law of four tiers has a power of the outputs.
+            if chain.range > 5 {
+                continue;
+            }
             let Some(tiers) = chain.tiers() else { continue };
             assert_eq!(broken(&tiers), None, "{chain:?}");
             tried += 1;
