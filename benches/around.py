@@ -64,6 +64,28 @@ def list_of_ints() -> tuple[str, Call, Call]:
     )
 
 
+def tiered(*epsilons: float) -> tuple[str, Call, Call]:
+    """All tiers of 10^6 counts on one thread, against a release for each, which costs their sum."""
+    counts = np.random.default_rng(1).integers(0, 1000, 10**6)
+    releases = [GeometricMechanism(epsilon) for epsilon in epsilons]
+    *coarser, finest = releases
+    return (
+        f"tiers at epsilon {', '.join(map(str, epsilons))}, to as many releases",
+        lambda: finest.tiers(counts, [each.epsilon for each in coarser], threads=1),
+        lambda: [each.release(counts, threads=1) for each in releases],
+    )
+
+
+@row
+def two_tiers() -> tuple[str, Call, Call]:
+    return tiered(0.1, 1.0)
+
+
+@row
+def three_tiers() -> tuple[str, Call, Call]:
+    return tiered(0.1, 0.5, 2.0)
+
+
 def records(size: int, **levels: int) -> dict[str, NDArray[np.int64]]:
     """Return columns of random levels, numbered from 0."""
     rng = np.random.default_rng(1)

@@ -234,6 +234,7 @@ COUNTED: dict[str, Callable[[Any], Any]] = {
     "the bias": lambda x: accuracy.bias(SMALL, x),
     "pmf": lambda x: rejection.pmf(0.1, 30, x),
     "release": SMALL.release,
+    "tiers": lambda x: SMALL.tiers(x, [0.5]),
     "known key": lambda x: release_not_private(SMALL, x, KEY),
     "two-sided": lambda x: sample_two_sided_geometric(x, 1),
     "smartnoise": lambda x: smartnoise(x, 1, 1, 0, 9),
@@ -541,6 +542,8 @@ def bad_nests() -> Iterator[Refused]:
     twice += [twice, twice]
     for name, call in [
         ("counts", SMALL.release),
+        ("counts", lambda x: SMALL.tiers(x, [0.5])),
+        ("epsilons", lambda x: SMALL.tiers(1, x)),
         ("counts", vector),
         ("epsilon", lambda x: accuracy.epsilon_to_accuracy(x, 0.1)),
         ("categories", lambda x: m.make_count_by_categories(*INTS, x)),

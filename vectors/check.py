@@ -155,6 +155,11 @@ class Plan:
         self.value_bits = certificate["floor"]["value_bits"] if self.digits else 0
         own = [digit.own for digit in self.digits]
         self.words = 1 + max(sum(own), own[0] + 1) if own else 0
+        #: Of a step between tiers: the words of the keep number, and its limits inside and at ends.
+        keep = certificate.get("keep") or {"limbs": 0, "inside": "0x0", "end": "0x0"}
+        self.keep_words = keep["limbs"]
+        self.keep_limits = [int(keep[name], 16) for name in ("inside", "end")]
+        self.words += self.keep_words
         require(certificate["words_per_draw"] == self.words, "words_per_draw")
 
     def offset(self, count: int) -> int:
@@ -169,13 +174,15 @@ class Plan:
         if not self.digits:
             return self.lower + offset
         shared, *own = words
+        kept = joined(own[len(own) - self.keep_words :])
+        at_end = offset in (0, self.range)
         value, reached = own[self.digits[0].own] % 2**self.value_bits, []
         for digit in self.digits:
-            number = 0
-            for word in [*own[: digit.own], shared]:
-                number = number << LIMB_BITS | word >> (64 - LIMB_BITS)
+            number = joined([*own[: digit.own], shared])
             own = own[digit.own :]
             reached.append(sum(threshold <= number for threshold in digit.thresholds))
+        if kept < self.keep_limits[at_end] and reached[0] > 0:
+            return self.lower + offset
         return self.lower + self.moved(offset, reached, shared & 1 == 1, value)
 
     def moved(self, offset: int, reached: Sequence[int], falls: bool, value: int) -> int:
@@ -222,6 +229,14 @@ class Plan:
                 else:
                     found[self.moved(offset, reached, falls, 0)] += mass * all_values
         return [Fraction(mass, sum(found)) for mass in found]
+
+
+def joined(words: Sequence[int]) -> int:
+    """Return the number of the upper bits of words."""
+    number = 0
+    for word in words:
+        number = number << LIMB_BITS | word >> (64 - LIMB_BITS)
+    return number
 
 
 def require(holds: bool, name: str) -> None:

@@ -12,7 +12,7 @@ import math
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -20,6 +20,7 @@ from pathlib import Path
 from flint import arb, ctx, fmpq
 
 FORMAT = "geomdp-certificate-2"
+TIERS = "geomdp-tiers-1"
 LIMB_BITS = 63
 MAX_LIMBS = 64  # far above any use; keeps a hostile certificate from asking for huge numbers
 MAX_BITS = LIMB_BITS * (MAX_LIMBS + 1)
@@ -86,6 +87,26 @@ class Certificate:
     @property
     def floor_mass(self) -> Fraction:
         return Fraction(self.floor[0], 1 << self.floor[1])
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step from the next finer tier keeps a value if its keep number is less than these."""
+
+    limbs: int
+    inside: int
+    end: int
+    kappa: Fraction
+
+
+@dataclass(frozen=True)
+class TiersReport:
+    """What was established of tiers, the smallest rate first: each, together with those before it,
+    loses its rate and no more."""
+
+    rates: tuple[Fraction, ...]
+    range: int
+    total_variation: tuple[float, ...]
 
 
 def _require(holds: bool, statement: str) -> None:
@@ -171,7 +192,7 @@ def _distinct_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return table
 
 
-def _load(certificate: dict[str, object] | str) -> dict[str, object]:
+def _load(certificate: dict[str, object] | str, wanted: str = FORMAT) -> dict[str, object]:
     loaded: object = certificate
     if isinstance(certificate, str):
         try:
@@ -179,7 +200,7 @@ def _load(certificate: dict[str, object] | str) -> dict[str, object]:
         except (ValueError, RecursionError) as error:
             raise VerificationError(f"format: not plain JSON ({error})") from error
     table = _table(loaded, "certificate")
-    _require(table.get("format") == FORMAT, f"format: not {FORMAT}")
+    _require(table.get("format") == wanted, f"format: not {wanted}")
     return table
 
 
@@ -318,9 +339,13 @@ def _least_delta(c: Certificate) -> Fraction:
     return Fraction(singles + pairs, 1 << (2 * c.word))
 
 
-def _check_delta(c: Certificate) -> None:
+def _check_relative_error(c: Certificate) -> None:
     _require(c.delta >= _least_delta(c), "delta: less than the low digits' relative error")
     _require(c.delta <= Fraction(1, 4), "delta: more than 1/4")
+
+
+def _check_delta(c: Certificate) -> None:
+    _check_relative_error(c)
     _require(
         3 * c.delta <= c.rate - c.sampled_rate, "delta: 3 delta exceeds rate - sampled_rate (i)"
     )
@@ -328,9 +353,9 @@ def _check_delta(c: Certificate) -> None:
     _require(small, "delta: 3 delta exceeds 2^-54 min(1, rate) (iii)")
 
 
-def _check_floor(c: Certificate) -> float:
-    """Inequality (ii); returns a lower bound of its slack."""
-    half = (_real(c.rate) / 2).tanh()
+def _check_floor(c: Certificate, promised: Fraction) -> float:
+    """Inequality (ii) at a promised rate; returns a lower bound of its slack."""
+    half = (_real(promised) / 2).tanh()
     eta = arb(c.eta[0]) * arb(2) ** -c.eta[1]
     slack = _real(c.floor_mass / (1 << c.value_bits)) * half / eta
     _require(slack >= 1, "floor: eta exceeds g 2^-k tanh(rate/2) (ii)")
@@ -466,6 +491,86 @@ def _check_tight(c: Certificate) -> float:
     return c.tight_epsilon
 
 
+# ---------------------------------------------------------------------------- tiers
+
+
+def _parse_step(table: dict[str, object]) -> Step | None:
+    kappa, keep = _fraction(table.get("kappa"), "kappa"), table.get("keep")
+    if keep is None:
+        _require(kappa == 0, "kappa: stated without a step")
+        return None
+    fields = _table(keep, "keep")
+    limbs = _count(fields.get("limbs"), "keep.limbs")
+    _require(1 <= limbs <= MAX_LIMBS, f"keep: limbs not in 1..{MAX_LIMBS}")
+    inside, end = (_integer(fields.get(name), f"keep.{name}") for name in ("inside", "end"))
+    return Step(limbs, inside, end, kappa)
+
+
+def _check_step(c: Certificate, step: Step, finer: Fraction) -> None:
+    """The keep probabilities of the step from a finer sampled rate, and their error."""
+    _require(c.sampled_rate < finer, "sampled_rate: not below that of the finer tier")
+    coarse, fine, unit = _real(c.sampled_rate), _real(finer), 1 << (c.word * step.limbs)
+    # exp(s) - 1 over exp(s') - 1, without numbers that overflow.
+    quotient = (-coarse).expm1() / (-fine).expm1()
+    end = (coarse - fine).exp() * quotient
+    for name, stored, ideal in (("inside", step.inside, end * quotient), ("end", step.end, end)):
+        _require(stored < unit, f"keep: {name} is not < 2^K")
+        off = abs(ideal * unit - stored)
+        _require(off <= 1, f"keep: {name} is more than one unit off")
+    for least in (1 - end, (coarse / 2).tanh()):
+        _require(_real(step.kappa) * unit * least >= 1, "kappa: less than the step's error")
+    _require(step.kappa <= Fraction(1, 4), "kappa: more than 1/4")
+
+
+def _tiers_variation(c: Certificate, relative: Fraction, floors: Fraction) -> Fraction:
+    twice = 2 * relative
+    return 1 - c.sampled_rate / c.rate + twice + 2 * (1 + twice) * floors
+
+
+def verify_tiers(certificate: dict[str, object] | str) -> TiersReport:
+    """Verify the certificates of tiers, given as JSON text or as what that decodes to."""
+    table = _load(certificate, TIERS)
+    tables = [_table(tier, "tiers") for tier in _list(table.get("tiers"), "tiers")]
+    _require(tables != [], "tiers: none")
+    if all(tier.get("digits") == [] for tier in tables):
+        known = [_trivial(tier) for tier in tables]
+        _require(all(tier.get("keep") is None for tier in tables), "keep: stated without noise")
+        rates = tuple(one.rate for one in known if one and one.rate is not None)
+        return TiersReport(rates, 0, (0.0,) * len(known))
+    tiers = [(_parse(tier), _parse_step(tier)) for tier in tables]
+    least, _ = tiers[0]
+    for (c, _), (fine, _) in pairwise(tiers):
+        _require(c.rate < fine.rate, "tiers: rates do not increase")
+        _require(c.range == fine.range, "tiers: ranges differ")
+    relative, floors, finer, found = Fraction(), Fraction(), None, []
+    for stated, step in reversed(tiers):
+        c = stated
+        if step is not None:
+            c = replace(stated, words_per_draw=stated.words_per_draw - step.limbs)
+        _require(c.word == LIMB_BITS, f"limb_bits: not {LIMB_BITS}")
+        _require(c.tight_epsilon is None, "tight_epsilon: stated for a tier")
+        _check_structure(c)
+        with ctx.workprec(1024 + 2 * c.bits(c.top) + 2 * least.rate.denominator.bit_length()):
+            _check_thresholds(c)
+            _check_reach(c)
+            _check_eta(c)
+            _check_relative_error(c)
+            # The floor pays for errors at the smallest rate, which all tiers down there promise.
+            _check_floor(c, least.rate)
+            _require((step is None) == (finer is None), "keep: only the finest tier has none")
+            if step is not None and finer is not None:
+                _check_step(c, step, finer)
+                relative += step.kappa
+            relative, floors = relative + c.delta, floors + c.floor_mass
+            paid = 3 * relative <= c.rate - c.sampled_rate
+            _require(paid, "delta: 3 (delta + kappa), of finer tiers too, exceeds the slack")
+            bound = _tiers_variation(c, relative, floors)
+            _require(Fraction(c.total_variation) >= bound, "total_variation: stated is less")
+            found.append(_float_above(_real(bound)))
+        finer = c.sampled_rate
+    return TiersReport(tuple(c.rate for c, _ in tiers), least.range, tuple(reversed(found)))
+
+
 # ---------------------------------------------------------------------------- entry points
 
 
@@ -506,7 +611,7 @@ def verify(certificate: dict[str, object] | str, tight: bool | None = None) -> R
         _check_reach(c)
         _check_eta(c)
         _check_delta(c)
-        slack = _check_floor(c)
+        slack = _check_floor(c, c.rate)
         bound = _check_total_variation(c)
         if tight is None:
             tight = c.tight_epsilon is not None and c.range <= TIGHT_RANGE

@@ -15,11 +15,13 @@ __all__ = [
     "Mechanism",
     "ReleaseKey",
     "Rows",
+    "Tiers",
     "columns",
     "kernel",
     "release_not_private",
     "sample_bernoulli",
     "sample_geometric",
+    "tiers_not_private",
 ]
 
 # certificate.rs
@@ -38,6 +40,10 @@ class _Fields(TypedDict):
     tanh_half_rate: tuple[int, int] | None
     total_variation: float
     tight_epsilon: float | None
+
+class _TierFields(_Fields):
+    keep: tuple[list[int], int] | None
+    kappa: tuple[int, int]
 
 # keyed.rs
 
@@ -114,6 +120,21 @@ class Folded:
         threads: int,
     ) -> None: ...
 
+@final
+class Tiers:
+    def __new__(cls, rates: list[tuple[int, int]], bounds: tuple[int, int]) -> Tiers: ...
+    def release_into(
+        self, counts: NDArray[Any], outs: list[NDArray[Any]], threads: int
+    ) -> None: ...
+    def certificates(self) -> list[_TierFields]: ...
+
+def tiers_not_private(
+    tiers: Tiers,
+    keys: list[bytes],
+    counts: NDArray[Any],
+    outs: list[NDArray[Any]],
+    threads: int,
+) -> None: ...
 def sample_geometric(prob: float, trials: int, out: NDArray[Any]) -> None: ...
 def sample_bernoulli(prob: float, out: NDArray[Any]) -> None: ...
 def release_not_private(

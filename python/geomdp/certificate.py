@@ -140,32 +140,7 @@ class Certificate:
         """
         import json  # noqa: PLC0415, would be a seventh of the import time of geomdp
 
-        floor = None
-        if self.floor is not None:
-            floor = _dyadic(self.floor, self._places(0)) | {"value_bits": self.floor_value_bits}
-        document = {
-            "format": _FORMAT,
-            "rate": _text(self.rate),
-            "sampled_rate": _text(self.sampled_rate),
-            "range": str(self.range),
-            "limb_bits": self.limb_bits,
-            "digits": [
-                {
-                    "weight": str(digit.weight),
-                    "limbs": digit.limbs,
-                    "thresholds": [hex(threshold) for threshold in digit.thresholds],
-                }
-                for digit in self.digits
-            ],
-            "words_per_draw": self.words_per_draw,
-            "eta": None if self.eta is None else _dyadic(self.eta, self._places(-1)),
-            "delta": None if self.delta is None else _dyadic(self.delta, 2 * self.limb_bits),
-            "floor": floor,
-            "total_variation": self.total_variation,
-            # Infinite without noise, but JSON has no infinity.
-            "tight_epsilon": None if self.tight_epsilon == math.inf else self.tight_epsilon,
-        }
-        return json.dumps(document, indent=1)
+        return json.dumps(document(self), indent=1)
 
     def _places(self, digit: int) -> int:
         """Return the number of bits in a digit's thresholds."""
@@ -194,6 +169,43 @@ class Certificate:
 
     def _repr_html_(self) -> str:
         return _notebook.preformatted(repr(self))
+
+
+def document(certificate: Certificate) -> dict[str, Any]:
+    """Return the object of a certificate's JSON."""
+    floor = None
+    if certificate.floor is not None:
+        floor = _dyadic(certificate.floor, certificate._places(0)) | {
+            "value_bits": certificate.floor_value_bits
+        }
+    return {
+        "format": _FORMAT,
+        "rate": _text(certificate.rate),
+        "sampled_rate": _text(certificate.sampled_rate),
+        "range": str(certificate.range),
+        "limb_bits": certificate.limb_bits,
+        "digits": [
+            {
+                "weight": str(digit.weight),
+                "limbs": digit.limbs,
+                "thresholds": [hex(threshold) for threshold in digit.thresholds],
+            }
+            for digit in certificate.digits
+        ],
+        "words_per_draw": certificate.words_per_draw,
+        "eta": None
+        if certificate.eta is None
+        else _dyadic(certificate.eta, certificate._places(-1)),
+        "delta": None
+        if certificate.delta is None
+        else _dyadic(certificate.delta, 2 * certificate.limb_bits),
+        "floor": floor,
+        "total_variation": certificate.total_variation,
+        # Infinite without noise, but JSON has no infinity.
+        "tight_epsilon": None
+        if certificate.tight_epsilon == math.inf
+        else certificate.tight_epsilon,
+    }
 
 
 def _text(ratio: Fraction | None) -> str | None:

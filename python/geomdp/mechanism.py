@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any, Literal, Protocol, Self, TypeVar, overload
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -20,6 +21,9 @@ from geomdp._inputs.progress import Progress, Report, reported
 from geomdp._kernel import core
 from geomdp._numerics import decimals
 from geomdp._uncopied import hide, unseen
+
+if TYPE_CHECKING:
+    from geomdp.tiers import TierPlans, Tiers
 
 __all__ = ["GeometricMechanism"]
 
@@ -388,6 +392,114 @@ class GeometricMechanism:
             self._core.release_into(source, target, report, thread_limit)
 
         return _with_noise(noise, counts, out, nulls)
+
+    def tier_plans(self, epsilons: Sequence[Real], dtype: DTypeLike | None = None) -> TierPlans:
+        """Return the accuracy and the certificates of tiers, without any counts.
+
+        Parameters
+        ----------
+        epsilons : sequence of numbers
+            Those of the coarser tiers: increasing, and all below this mechanism's epsilon.
+        dtype : dtype, optional
+            Integer dtype of the counts; int64 by default.
+
+        Examples
+        --------
+        >>> from geomdp import GeometricMechanism
+        >>> plans = GeometricMechanism(epsilon=1, bounds=(0, 1000)).tier_plans([0.1])
+        >>> plans.holds, plans.accuracy(0.1, alpha=0.05)
+        (True, 30)
+
+        """
+        if dtype is None:
+            dtype = arrays.dtype_for(self._bounds)
+        _, plans = self._tiers(self._tier_epsilons(epsilons), arrays.integer_dtype(dtype))
+        return plans
+
+    @unseen
+    def tiers(
+        self, counts: Any, epsilons: Sequence[Real], *, threads: Integer | None = None
+    ) -> Tiers:
+        """Return noisy counts at this epsilon and at smaller ones, for the price of this one.
+
+        Whoever sees some of the tiers learns no more than the largest of their epsilons allows:
+        ``P[the tiers up to epsilon are in S]`` changes by at most a factor of ``exp(epsilon)``
+        between counts at the distance ``sensitivity``. So a coarse table may be public while others
+        have a finer one, or be published first and a finer one later, of the same counts.
+
+        Each tier is made from the next finer one: a noisy count stays as it is with a certain
+        probability, and otherwise more noise is added (``docs/proofs.md``, section 20). One call
+        makes all tiers. A second coarse array from the same fine one would lose more, and so would
+        noise that is kept and added to revised counts.
+
+        Parameters
+        ----------
+        counts : array or sequence of ints
+            Any integer dtype of 8 to 64 bits, and any shape. Counts outside the bounds are clamped.
+        epsilons : sequence of numbers
+            Those of the coarser tiers, for the same sensitivity: increasing, all below this
+            mechanism's epsilon, and at most 7.
+        threads : int, optional
+            As in :meth:`release`.
+
+        Returns
+        -------
+        Tiers
+            An array for each epsilon, of the shape of the counts and their dtype in native order.
+
+        Raises
+        ------
+        ValueError
+            If the epsilons do not increase, reach that of the mechanism, or are too close or too
+            small to be certified; or if the counts are unsigned and there are no bounds.
+        OverflowError
+            If an int does not fit int64, or the bounds do not fit the dtype of the counts.
+
+        Examples
+        --------
+        >>> from geomdp import GeometricMechanism
+        >>> mechanism = GeometricMechanism(epsilon=1, bounds=(0, 1000))
+        >>> tiers = mechanism.tiers([120, 40, 7], [0.1])
+        >>> public, researchers = tiers[0.1], tiers[1]
+        >>> public.shape, researchers.dtype
+        ((3,), dtype('int64'))
+
+        """
+        from geomdp.tiers import Tiers  # noqa: PLC0415 (no other release needs it)
+
+        by_tier = self._tier_epsilons(epsilons)
+        thread_limit = parameters.threads(threads)
+        given = as_counts(self, counts)
+        own, plans = self._tiers(by_tier, given.dtype)
+        native = np.dtype(given.dtype.newbyteorder("="))
+        noisy = [np.empty(given.shape, native) for _ in by_tier]
+        if given.size:
+            flat = np.require(given, native, ["C", "A"]).view(native).reshape(-1)
+            # The core draws the finest tier first.
+            own.release_into(flat, [each.reshape(-1) for each in reversed(noisy)], thread_limit)
+        return Tiers(plans, tuple(noisy))
+
+    def _tier_epsilons(self, epsilons: Any) -> tuple[int | float | Fraction, ...]:
+        """Return the epsilon of each tier, with that of the mechanism last."""
+        if self._rate is None:
+            given = f"scale = {self._scale} is not accepted for tiers"
+            raise ValueError(f"{given}: give a scale above 0")
+        if not isinstance(epsilons, tuple | list) or not epsilons:
+            raise TypeError(parameters.refusal("epsilons", epsilons, "a list of numbers"))
+        coarser = parameters.each("epsilons", epsilons, parameters.positive_number)
+        found = (*coarser, self._epsilon)
+        for one, finer in pairwise(found):
+            if not Fraction(one) < Fraction(finer):
+                wanted = f"numbers that increase, all below epsilon = {self._epsilon}"
+                raise ValueError(parameters.refusal("epsilons", parameters.shown(coarser), wanted))
+        return found
+
+    def _tiers(
+        self, epsilons: tuple[int | float | Fraction, ...], dtype: np.dtype[Any]
+    ) -> tuple[core.Tiers, TierPlans]:
+        from geomdp import tiers  # noqa: PLC0415 (no other release needs it)
+
+        return tiers.prepared(epsilons, self._sensitivity, limits(self, dtype))
 
     @unseen
     def top(

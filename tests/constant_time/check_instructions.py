@@ -33,11 +33,12 @@ UNEVEN = re.compile(r"^(v?div|v?sqrt|i?div|v?p?gather|v?p?scatter)")
 # Copies of public lengths, and the panics of failed checks of lengths.
 CALLED = re.compile(r"<(memcpy|memset|.*slice_index_fail|.*panic_bounds_check)\b")
 #: For each name: a pattern of the functions' symbols, their least number, and whether the rule for
-#: AVX-512 applies. There is one function per integer type, unless types of one width are merged.
+#: AVX-512 applies. There is one function per integer type, unless types of one width are merged; a
+#: kernel has another one for steps between tiers.
 X86 = {
-    "portable kernel": ("6kernel8portable", 8, False),
-    "AVX2 kernel": ("6kernel4avx210vectorised", 8, False),
-    "AVX-512 kernel": ("6kernel6avx51210vectorised", 8, True),
+    "portable kernel": ("6kernel8portable", 16, False),
+    "AVX2 kernel": ("6kernel4avx210vectorised", 16, False),
+    "AVX-512 kernel": ("6kernel6avx51210vectorised", 16, True),
     "largest sums, portable": ("6kernel7largest8portable", 8, False),
     "largest sums, AVX2": ("6kernel4avx28compared", 8, False),
     "largest sums, AVX-512": ("6kernel6avx5128compared", 8, True),
@@ -49,7 +50,7 @@ X86 = {
 #: On AArch64 the compiler knows that NEON is there: it leaves the portable kernel out, and makes
 #: blocks of keyed tapes a part of their callers.
 ARM = {
-    "NEON kernel": ("6kernel4neon10vectorised", 8, True),
+    "NEON kernel": ("6kernel4neon10vectorised", 16, True),
     "largest sums, NEON": ("6kernel4neon8compared", 8, True),
     "folding": ("4fold(7fold_in|8fold_out)", 12, False),
 }

@@ -86,6 +86,17 @@ THEOREMS = {
       * Geomdp.Top.top_prob pl middle infinite beyond width nil xs' places)%R""",
         WITH_REALS,
     ),
+    "Tiers.tiers_are_private": (
+        """forall least f ts, Geomdp.Tiers.certified_tiers least f ts ->
+  forall i s x x', (i <= length ts)%nat ->
+  (0 <= x <= S.range (Geomdp.Tiers.its_plan f))%Z ->
+  (0 <= x' <= S.range (Geomdp.Tiers.its_plan f))%Z ->
+  (Geomdp.Tiers.tiers_prob (Geomdp.Tiers.its_plan f) (map Geomdp.Tiers.by_step ts) i s x
+    <= exp (nth i (map Geomdp.Tiers.rate (cons f ts)) 0 * IZR (Z.abs (x - x')))
+      * Geomdp.Tiers.tiers_prob (Geomdp.Tiers.its_plan f)
+        (map Geomdp.Tiers.by_step ts) i s x')%R""",
+        WITH_REALS,
+    ),
     "Example.example_checked": (
         "C.check Geomdp.Example.example = true",
         ["Closed under the global context"],

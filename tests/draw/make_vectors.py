@@ -27,6 +27,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from geomdp import GeometricMechanism, keyed
 from geomdp._inputs.arrays import DTYPES
+from geomdp._kernel import core
 from geomdp.testing import release_not_private
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,8 +55,8 @@ MISTAKES = {
     ),
     "no tie-break": (
         "a program drops the shared word from numbers",
-        "number << LIMB_BITS | word >> (64 - LIMB_BITS)",
-        "number << LIMB_BITS | (word >> (64 - LIMB_BITS)) * (word is not shared)",
+        "joined([*own[: digit.own], shared])",
+        "joined([*own[: digit.own], 0])",
     ),
     "no floor": (
         "a program ignores the floor's slot",
@@ -76,6 +77,21 @@ MISTAKES = {
         "a program does not censor the top digit",
         "            noise = self.range\n",
         "            pass\n",
+    ),
+    "never kept": (
+        "a program reads no keep number",
+        "if kept < ",
+        "if 2**252 < ",
+    ),
+    "kept at an end": (
+        "a program keeps values at an end as often as others",
+        "self.keep_limits[at_end]",
+        "self.keep_limits[0]",
+    ),
+    "keep number first": (
+        "a program reads the keep number before the digits",
+        "kept = joined(own[len(own) - self.keep_words :])",
+        "kept, own = joined(own[: self.keep_words]), own[self.keep_words :]",
     ),
     "wraps below": (
         "a program lets noise wrap below the lower bound",
@@ -208,6 +224,49 @@ def keys() -> Iterator[tuple[Setting, _Vector]]:
                     "noisy": texts(noisy),
                 },
             )
+
+
+class Tier(Setting):
+    """One of several tiers: its draw or step, whose counts are the values of the next finer one."""
+
+    def __init__(self, of: Setting, epsilons: list[float], certificate: dict[str, Any]) -> None:
+        rate = Fraction(certificate["rate"])
+        self.name = f"{of.name}, tier of rate {float(rate):g} among {epsilons}"
+        numbers = {"epsilon": str(rate), "sensitivity": "1"}
+        whole = {"format": "geomdp-certificate-2", **certificate}
+        self.entry = of.entry | numbers | {"certificate": whole}
+
+
+def tiers() -> Iterator[tuple[Setting, _Vector]]:
+    chains: list[tuple[Setting, list[float]]] = [
+        (Setting(1.0, (0, 1000)), [0.1]),
+        (Setting(2.0), [0.1, 0.5]),
+        (Setting(8.0, (0, 3), "uint8"), [0.01, 0.5]),
+        (Setting(0.5, (-100, 100), "int8"), [0.25]),
+        (Setting(1e-6, (0, 2**64 - 1), "uint64"), [1e-8]),
+        (Setting(1e-13), [1e-14]),
+    ]
+    for setting, coarser in chains:
+        rates = [Fraction(epsilon).as_integer_ratio() for epsilon in coarser[::-1]]
+        finest = setting.mechanism.rate.as_integer_ratio()
+        own = core.Tiers([finest, *rates], setting.bounds)
+        stated = json.loads(setting.mechanism.tier_plans(coarser, setting.dtype).to_json())["tiers"]
+        for index in range(4):
+            counts = setting.array((setting.counts + [*setting.bounds] * 8)[:: 1 - index % 2 * 2])
+            secrets = [key("tiers", setting.name, index, j) for j in range(len(stated))]
+            noisy = [np.empty_like(counts) for _ in stated]
+            core.tiers_not_private(own, secrets, counts, noisy, 1)
+            finer = [counts, *noisy]
+            for j, certificate in enumerate(reversed(stated)):
+                yield (
+                    Tier(setting, coarser, certificate),
+                    {
+                        "about": "a step from the next finer tier" if j else "the finest tier",
+                        "key": secrets[j].hex(),
+                        "counts": texts(finer[j]),
+                        "noisy": texts(noisy[j]),
+                    },
+                )
 
 
 # ---------------------------------------------------------------------------- noise by key and ids
@@ -420,6 +479,7 @@ FILES: dict[str, Callable[[], Iterator[tuple[Setting, _Vector]]]] = {
     "chosen.json": chosen,
     "tapes.json": tapes,
     "distributions.json": distributions,
+    "tiers.json": tiers,
 }
 
 

@@ -78,6 +78,12 @@ class Option:
         value: Int = self.value
         return Int(value.type, z3.If(self.present, value.term, value.same(other)))
 
+    def map(self, function: Callable[[Any], Any]) -> "Option":
+        return replace(self, value=function(self.value)) if known(self.present) else self
+
+    def map_or(self, other: Any, function: Callable[[Any], Any]) -> Any:
+        return self.map(function).value if known(self.present) else other
+
 
 @dataclass(frozen=True)
 class Type:

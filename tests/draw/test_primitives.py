@@ -292,6 +292,7 @@ def keys(rust: Rust, kind: str) -> None:
 
 # The portable back end's vectors, of one word.
 ONE = {"V": Type("u64")}
+NO_STEP = Option(False, None)
 
 
 class Secret(Int):
@@ -349,16 +350,24 @@ def blocks(rust: Rust, kind: str, backend: str) -> None:
     if backend == "portable":
         assume_operations(rust)
 
-    def draw(_: Any, words: Slice, lane: int, offset: Any) -> Any:
+    def draw(_: Any, words: Slice, lane: int, offset: Any, stays: Option) -> Any:
         """Anything from 0 to the range: here, each draw's first word."""
+        # A step asks of the same words and offsets what stays.
+        prove(z3.BoolVal(stays == keep.map(lambda keep: (keep, words, lane, offset))))
         offsets.extend(vector.words(rust, offset))
         return vector.load(rust, [words[0][lane + i] for i in range(vector.width)])
 
     rust.stubs["kernel/mod", "draw"] = draw
+    rust.stubs["kernel/mod", "kept"] = lambda _, *given: given
     least = rust.call(kind, "to_key", lower)
     generics = {"V": vector.type, "T": Type(kind)}
     kernel = SimpleNamespace(plan=plan)
-    rust.call("kernel/mod", "noise_block", kernel, least, Slice([Slice(tape)]), block, **generics)
+    keep = Option(True, "a step")
+    given = kernel, keep, least, Slice([Slice(tape)])
+    rust.call("kernel/mod", "noise_block", *given, Slice(list(counts)), **generics)
+    keep = NO_STEP
+    offsets.clear()
+    rust.call("kernel/mod", "noise_block", kernel, keep, *given[2:], block, **generics)
     proof, wanted = statement(rust, range=wide(plan.range)), []
     proof.names |= {"words": 1, "draw": lambda own, x: wanted.append(x) or own[0]}
     noisy = proof.release(wide(lower), [*map(wide, tape)], [*map(wide, counts)])
@@ -642,7 +651,7 @@ def draw(rust: Rust) -> SimpleNamespace:
     rust.cuts = {"drawn": None, "value_mask": None}
     assume_operations(rust)
     own = Secret("u64", offset.term)
-    noisy = rust.call("kernel/mod", "draw", kernel, Tape(), lane, own, **ONE)
+    noisy = rust.call("kernel/mod", "draw", kernel, Tape(), lane, own, NO_STEP, **ONE)
     given = [
         z3.And(wide(offset) <= wide(limit), wide(limit) > 0),
         z3.And(wide(sign_mask) <= 1, wide(value_bits) <= 64, wide(word("at")) < 1 << 32),
@@ -755,10 +764,45 @@ def any_digits(rust: Rust) -> None:
     prove_each([*kernel.claims, *rust.needed], so_far, *kernel.given)
 
 
+def steps(rust: Rust) -> None:
+    """A step keeps the value where it stays and the draw is outside the floor's slot, and is the
+    ordinary draw elsewhere.
+    """
+    kernel, stays = draw(rust), z3.Bool("stays")
+    given = kernel.kernel, Tape(), kernel.lane, kernel.own, Option(True, stays)
+    noisy = rust.call("kernel/mod", "draw", *given, **ONE).term
+    in_slot = kernel.first.reached.term == 0
+    kept = z3.And(stays, z3.Not(in_slot))
+    prove(noisy == z3.If(kept, kernel.offset.term, kernel.noisy.term), *kernel.given)
+
+
+def keeps(rust: Rust, limbs: int) -> None:
+    """The keep number, of the last words, is below the number for values inside or at an end."""
+    assume_operations(rust)
+    offset, limit = word("offset"), word("range")
+    tape, numbers = words("word", 2 + limbs), [words(name, limbs) for name in ("inside", "end")]
+    plan = SimpleNamespace(words=2 + limbs, range=limit, limb_bits=LIMB_BITS)
+    kernel = SimpleNamespace(plan=plan)
+    keep = Struct(Type("kernel/mod.Keep"), {"0": Slice(map(Slice, zip(*numbers, strict=True)))})
+    rows = Slice([Slice([word] * 16) for word in tape])
+    stays = rust.call("kernel/mod", "kept", kernel, keep, rows, 3, offset, **ONE)
+    bits = [z3.Extract(63, 1, word.term) for word in tape[2:]]
+    number, inside, end = (
+        z3.Concat(z3.BitVecVal(0, 1), *limbs)
+        for limbs in (bits, *([z3.Extract(62, 0, x.term) for x in own] for own in numbers))
+    )
+    at_end = z3.Or(offset.term == 0, offset.term == limit.term)
+    wanted = z3.ULT(number, z3.If(at_end, end, inside))
+    small = [z3.LShR(x.term, LIMB_BITS) == 0 for own in numbers for x in own]
+    inside_range = wide(offset) <= wide(limit), wide(limit) >= 1
+    prove_each([stays == wanted, *rust.needed], *small, *inside_range)
+
+
 def noiseless(rust: Rust) -> None:
     """Without digits there is no noise, and no word of tape."""
     offset, kernel = word("offset"), SimpleNamespace(digits=Slice([]))
-    assert rust.call("kernel/mod", "draw", kernel, Slice([]), 0, offset, **ONE) is offset
+    given = kernel, Slice([]), 0, offset, NO_STEP
+    assert rust.call("kernel/mod", "draw", *given, **ONE) is offset
 
 
 def samplers(rust: Rust, n: int) -> None:
@@ -903,6 +947,8 @@ CASES: list[Case] = [
     (all_thresholds,),
     (noiseless,),
     (any_digits,),
+    (steps,),
+    *((keeps, limbs) for limbs in (1, 2, 3)),
     *((samplers, n) for n in (1, 2, 3, 17)),
     *((remainders,), (reflections,)),
     *((folds, kind) for kind in COUNTS),
@@ -1009,7 +1055,7 @@ FAULTS: dict[Case, list[tuple[str, str]]] = {
     ("kernel/mod", blocks, "i8", "portable"): [
         (".max(base).sub(base)", ".sub(base)"),
         ("sub(base).min(range)", "sub(base)"),
-        ("words, lane, offset)", "words, 0, offset)"),
+        ("(kernel, words, lane, offset, stays)", "(kernel, words, 0, offset, stays)"),
         ("&mut keys[lane..]", "&mut keys[0..]"),
         ("T::from_key(key);\n    }\n}", "T::from_key(key ^ 1);\n    }\n}"),
     ],
@@ -1068,6 +1114,22 @@ FAULTS: dict[Case, list[tuple[str, str]]] = {
         ("let mut last = 1", "let mut last = 0"),
         ("let mut at = 1 + first.limbs", "let mut at = 1"),
         ("V::load(&words[0][lane..]);\n    let tie", "V::load(&words[0]);\n    let tie"),
+    ],
+    ("kernel/mod", steps): [
+        ("V::select(stays, offset, noisy)", "V::select(stays, range, noisy)"),
+        (
+            "V::select(in_floor, value, noisy)\n}",
+            "let noisy = V::select(in_floor, value, noisy);\n"
+            "stays.map_or(noisy, |stays| V::select(stays, offset, noisy))\n}",
+        ),
+    ],
+    ("kernel/mod", keeps, 2): [
+        (".decrease(below)", ""),
+        (".rev()", ""),
+        ("offset.sub(one).below(", "offset.below("),
+        ("V::splat(plan.range).sub(one));", "V::splat(plan.range));"),
+        ("V::splat(limb[0]), V::splat(limb[1])", "V::splat(limb[0]), V::splat(limb[0])"),
+        ("words[plan.words - keep.0.len()..]", "words[..]"),
     ],
     ("Statement", any_digits): [
         ("reached <? count (first pl)", "reached <=? count (first pl)"),
@@ -1237,7 +1299,7 @@ def test_noise_is_that_of_the_known_answers(
     generics = {"V": BACKENDS[backend].type, "T": Type(kind)}
     kernel = SimpleNamespace(plan=plan, digits=Slice(digits))
     words = Slice(Slice(map(number, row)) for row in zip(*tapes, strict=True))
-    rust.call("kernel/mod", "noise_block", kernel, least, words, block, **generics)
+    rust.call("kernel/mod", "noise_block", kernel, NO_STEP, least, words, block, **generics)
     assert [*map(value, block)] == noisy
     # The draw of the proof, read as Coq, gives the same.
     plan = {"range": known.range, "value_bits": known.value_bits}

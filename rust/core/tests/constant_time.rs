@@ -15,10 +15,11 @@ use geomdp_core::bernoulli::Bernoulli;
 use geomdp_core::fold::Folded;
 use geomdp_core::keyed::{AddressedDraws, IdKind, ReleaseKey};
 use geomdp_core::linear::Linear;
-use geomdp_core::plan::Plan;
+use geomdp_core::plan::{Plan, tiers};
 use geomdp_core::tape::{Tape, Words};
+use geomdp_core::tiers::Tiers;
 use geomdp_core::top::Pick;
-use geomdp_core::{Backend, Count, Error, Kernel, LANES, Mechanism, Rate};
+use geomdp_core::{Backend, Count, Draws, Error, Kernel, LANES, Mechanism, Rate};
 use std::hint::black_box;
 
 /// Marks values secret; fails if no checker is running.
@@ -46,8 +47,16 @@ fn plans() -> Result<Vec<Plan>, Error> {
     for scale in [0.1, 1.0, 1e3, 1e9, 1e18] {
         for range in [1, 50, 1_000_000, u64::MAX] {
             plans.push(Plan::two_sided(&Rate::from_scale(scale)?, range)?);
+            // Steps between tiers, with keep numbers of one to three words.
+            let fine = [0.5, 1e-9].map(|part| Rate::from_scale(scale * part));
+            for fine in fine {
+                let steps = tiers::plans(&[fine?, Rate::from_scale(scale)?], range);
+                plans.extend(steps.into_iter().flatten().skip(1).map(|tier| tier.plan));
+            }
         }
     }
+    let keeps = |plan: &Plan| plan.keeps().map_or(0, |(_, words)| words);
+    assert_eq!(plans.iter().map(keeps).max(), Some(3));
     Ok(plans)
 }
 
@@ -144,6 +153,21 @@ fn everything() -> Result<(), Error> {
         reveal(&counts);
     }
     println!("checked: release");
+
+    // Values between tiers are secret from the readers of the coarser ones.
+    let rates = [1.0, 3.0, 9.0].map(Rate::from_scale);
+    let rates = rates.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let chain = Tiers::new(&rates, (-10, 90))?;
+    let (kernels, lower) = chain.kernels_for()?;
+    for len in [1, 5, 1000] {
+        let mut counts = vec![4i64; len];
+        hide(&counts);
+        for kernel in kernels {
+            Draws::new(kernel, lower, &mut tape).add_noise(&mut counts)?;
+        }
+        reveal(&counts);
+    }
+    println!("checked: tiers");
 
     // Three names, which are public together.
     for len in [4, 5, 1000] {

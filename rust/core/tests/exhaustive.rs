@@ -4,11 +4,13 @@
 #![allow(clippy::unwrap_used)]
 
 use geomdp_core::distribution::{Distribution, within};
+use geomdp_core::plan::tiers::{self, Tier};
 use geomdp_core::plan::{Plan, Widths};
 use geomdp_core::{Backend, Kernel, LANES, Rate};
 use num_bigint::BigUint;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::fmt::Debug;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
@@ -25,6 +27,9 @@ fn fields(plan: &Plan) -> Vec<(usize, u32, u32)> {
     // The floor's value: the low bits of the word after digit 0's.
     fields.push((1 + plan.digits()[0].limbs(), 0, k));
     assert!(k + w <= 64, "the fields of one word must not overlap");
+    // The keep number of a step between tiers.
+    let keep = plan.keeps().map_or(0, |(_, limbs)| limbs);
+    fields.extend((plan.words() - keep..plan.words()).map(|word| (word, 64 - w, w)));
     fields
 }
 
@@ -137,8 +142,8 @@ fn settings() -> Vec<Setting> {
     settings
 }
 
-/// Tries all tapes of a plan.
-fn try_plan(setting: &Setting, plan: &Plan, bits: u32) {
+/// Tries all tapes of a plan against its exact distribution.
+fn try_tapes(setting: &impl Debug, plan: &Plan, bits: u32) -> Distribution {
     let distribution = Distribution::of(plan).unwrap();
     assert_eq!(distribution.bits(), u64::from(bits), "{setting:?}");
     for (backend, counts) in Backend::available().zip(enumerate(plan, bits)) {
@@ -152,7 +157,11 @@ fn try_plan(setting: &Setting, plan: &Plan, bits: u32) {
             }
         }
     }
-    let (num, den) = distribution.worst_ratio().unwrap();
+    distribution
+}
+
+fn try_plan(setting: &Setting, plan: &Plan, bits: u32) {
+    let (num, den) = try_tapes(setting, plan, bits).worst_ratio().unwrap();
     assert!(
         within(&num, &den, &setting.rate()),
         "{setting:?}: the privacy loss exceeds the nominal one"
@@ -247,6 +256,183 @@ fn every_tape_of_many() {
     });
     let (tried, _) = try_all(&settings, 33);
     assert_eq!(tried, settings.len());
+}
+
+/// Tiers at reduced widths.
+#[derive(Clone, Copy, Debug)]
+struct Chain {
+    /// Thirds, those of the finest tier first.
+    rates: &'static [u32],
+    range: u64,
+    widths: Widths,
+    radix_bits: &'static [u32],
+}
+
+impl Chain {
+    /// The tiers, if there are any with such widths.
+    fn tiers(&self) -> Option<Vec<Tier>> {
+        let rate = |thirds: &u32| Rate::from_ratio((*thirds).into(), 3u32.into()).unwrap();
+        let rates: Vec<_> = self.rates.iter().map(rate).collect();
+        let tiers = tiers::reduced(&rates, self.range, &self.widths, self.radix_bits);
+        tiers.ok().flatten()
+    }
+}
+
+fn chains(widths: &[(usize, u32, &'static [u32])], slack_bits: u32) -> Vec<Chain> {
+    let mut chains = Vec::new();
+    for &(limbs, limb_bits, radix_bits) in widths {
+        for rates in [
+            &[6, 3][..],
+            &[9, 2],
+            &[4, 3],
+            &[12, 1],
+            &[15, 6, 3],
+            &[8, 5, 3],
+            &[20, 12, 7, 3],
+        ] {
+            for range in [1, 2, 3, 5, 8] {
+                let widths = Widths {
+                    limb_bits,
+                    slack_bits,
+                    limbs,
+                };
+                chains.push(Chain {
+                    rates,
+                    range,
+                    widths,
+                    radix_bits,
+                });
+            }
+        }
+    }
+    chains
+}
+
+/// A tier's law: `law[x][y]` over two to this power.
+type Law = (Vec<Vec<BigUint>>, u64);
+
+fn law(plan: &Plan) -> Law {
+    let distribution = Distribution::of(plan).unwrap();
+    let outputs = 0..=plan.range();
+    let of = |x| {
+        outputs
+            .clone()
+            .map(|y| distribution.probability(y, x))
+            .collect()
+    };
+    let law = outputs.clone().map(of).collect();
+    (law, distribution.bits())
+}
+
+/// Whether neighbours' probabilities are within the rate, for all of these outcomes.
+fn private(one: &[BigUint], other: &[BigUint], rate: &Rate) -> bool {
+    let both = |(p, q)| within(p, q, rate) && within(q, p, rate);
+    one.iter().zip(other).all(both)
+}
+
+/// The first tier, from the coarsest, whose loss together with all coarser ones exceeds its rate, if
+/// there is one: in exact integers, over the probabilities of all their outputs.
+fn broken(tiers: &[Tier]) -> Option<usize> {
+    let laws: Vec<_> = tiers.iter().map(|tier| law(&tier.plan)).collect();
+    let outputs = laws[0].0.len();
+    let (mut tier, mut found) = (laws[0].0.clone(), None);
+    for (j, Tier { rate, .. }) in tiers.iter().enumerate() {
+        if j > 0 {
+            let step = &laws[j].0;
+            let output = |row: &Vec<BigUint>, y| (0..outputs).map(|u| &row[u] * &step[u][y]).sum();
+            let row = |row| (0..outputs).map(|y| output(row, y)).collect();
+            tier = tier.iter().map(row).collect();
+        }
+        // With all coarser tiers, for each count.
+        let with_coarser = |row: &Vec<BigUint>| {
+            let mut joint: Vec<_> = row.iter().cloned().enumerate().collect();
+            for (step, _) in &laws[j + 1..] {
+                let next = |(u, p): (usize, BigUint)| {
+                    let steps = step[u].iter().enumerate();
+                    steps.map(move |(y, q)| (y, &p * q))
+                };
+                joint = joint.into_iter().flat_map(next).collect();
+            }
+            joint.into_iter().map(|(_, p)| p).collect::<Vec<_>>()
+        };
+        let joint: Vec<_> = tier.iter().map(with_coarser).collect();
+        if !joint
+            .windows(2)
+            .all(|pair| private(&pair[0], &pair[1], rate))
+        {
+            found = Some(j);
+        }
+    }
+    found
+}
+
+/// Every step does, on all tapes and back ends, what its distribution says; and every prefix of the
+/// tiers, from the coarsest to any, has the loss that the finest of it promises.
+#[test]
+fn every_tape_of_every_tier() {
+    let widths = [
+        (1, 4, &[][..]),
+        (1, 5, &[]),
+        (1, 4, &[1]),
+        (2, 3, &[]),
+        (2, 4, &[]),
+    ];
+    let (mut tried, mut ends) = (0, 0);
+    for slack_bits in [2, 3] {
+        for chain in chains(&widths, slack_bits) {
+            let Some(tiers) = chain.tiers() else { continue };
+            let bits = |plan: &Plan| fields(plan).iter().map(|field| field.2).sum::<u32>();
+            let draws = |tier: &Tier| u128::from(chain.range + 1) << bits(&tier.plan);
+            if tiers.iter().map(draws).max() > Some(1 << (max_draw_bits() - 2)) {
+                continue;
+            }
+            for tier in &tiers {
+                try_tapes(&chain, &tier.plan, bits(&tier.plan));
+            }
+            assert_eq!(broken(&tiers), None, "{chain:?}");
+            tried += 1;
+            ends += usize::from(chain.range > 1);
+        }
+    }
+    println!("{tried} sets of tiers, all tapes of each");
+    assert!(tried >= 20 && ends >= 10, "{tried}, {ends}");
+}
+
+/// More laws than there is time to try tapes for, with low digits too: every prefix is private.
+#[test]
+fn every_prefix_of_tiers_is_private() {
+    let widths = [
+        (1, 6, &[][..]),
+        (1, 8, &[]),
+        (1, 6, &[1]),
+        (1, 7, &[1, 1]),
+        (2, 5, &[]),
+        (2, 6, &[1]),
+        (2, 7, &[1]),
+        (2, 8, &[2]),
+        (3, 4, &[]),
+    ];
+    let (mut tried, mut low, mut steps) = (0, 0, BTreeSet::new());
+    for slack_bits in [1, 5] {
+        for chain in chains(&widths, slack_bits) {
+            // The joint law of four tiers has a power of the outputs.
+            if chain.range > 5 {
+                continue;
+            }
+            let Some(tiers) = chain.tiers() else { continue };
+            assert_eq!(broken(&tiers), None, "{chain:?}");
+            tried += 1;
+            steps.insert((tiers.len(), tiers[1].plan.keeps().unwrap().1));
+            let digits = |tier: &Tier| tier.plan.digits().first().map(|digit| digit.limbs());
+            let last = |tier: &Tier| tier.plan.digits().last().map(|digit| digit.limbs());
+            low += usize::from(tiers.iter().any(|tier| digits(tier) < last(tier)));
+        }
+    }
+    println!("{tried} sets of tiers, {low} with low digits; tiers and keep limbs: {steps:?}");
+    assert!(tried >= 300 && low >= 20, "{tried}, {low}");
+    for shape in [(2, 1), (2, 2), (3, 1), (4, 1)] {
+        assert!(steps.contains(&shape), "{shape:?}");
+    }
 }
 
 /// [`Distribution::worst_ratio`] examines some pairs only; this test examines all of them.

@@ -20,6 +20,7 @@ use pyo3::types::PyWeakrefReference;
 use std::num::NonZero;
 use std::ops::Range;
 use std::panic::resume_unwind;
+use std::slice;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle, available_parallelism};
 use zeroize::Zeroizing;
@@ -204,20 +205,47 @@ where
     T: Count + Element + zeroize::DefaultIsZeroes,
     N: FnMut(&mut [T]) -> Result<(), Error>,
 {
+    let from = |index| Ok([from(index)?]);
+    add_noises(
+        py,
+        from,
+        counts,
+        slice::from_ref(out),
+        interruptible,
+        threads,
+    )
+}
+
+/// [`add_noise`] several times, each to what the last time wrote, with an output for each.
+pub(crate) fn add_noises<T, N, A>(
+    py: Python<'_>,
+    from: impl Fn(usize) -> Result<A, Error> + Sync,
+    counts: &Items<T>,
+    outs: &[Items<T>],
+    interruptible: bool,
+    threads: usize,
+) -> PyResult<()>
+where
+    T: Count + Element + zeroize::DefaultIsZeroes,
+    N: FnMut(&mut [T]) -> Result<(), Error>,
+    A: AsMut<[N]>,
+{
     let len = counts.len();
-    if out.len() != len || out.buffer.readonly() {
+    if (outs.iter()).any(|out| out.len() != len || out.buffer.readonly()) {
         return Err(PyValueError::new_err(
             "out must be writable, with as many items as counts",
         ));
     }
     let work = |range: Range<usize>| {
-        let mut add_noise = from(range.start)?;
+        let mut add_noises = from(range.start)?;
         let mut own = Zeroizing::new(vec![T::default(); CHUNK.min(range.len())]);
         for start in range.clone().step_by(CHUNK) {
             let own = &mut own[..CHUNK.min(range.end - start)];
             counts.read(start, own);
-            add_noise(own)?;
-            out.write(start, own);
+            for (add_noise, out) in add_noises.as_mut().iter_mut().zip(outs) {
+                add_noise(own)?;
+                out.write(start, own);
+            }
         }
         Ok(())
     };

@@ -3,7 +3,8 @@
 use crate::to_py;
 use geomdp_core::distribution::{Distribution, least_epsilon};
 use geomdp_core::plan::Certificate;
-use geomdp_core::{Kernel, Mechanism, Rate};
+use geomdp_core::plan::tiers::Tier;
+use geomdp_core::{Kernel, Rate};
 use num_bigint::BigUint;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -16,7 +17,7 @@ fn pair(rate: &Rate) -> (&BigUint, &BigUint) {
 /// are those of its thresholds.
 pub(crate) fn of<'py>(
     py: Python<'py>,
-    mechanism: &Mechanism,
+    rate: Option<&Rate>,
     kernel: &Kernel,
     tight: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -34,7 +35,7 @@ pub(crate) fn of<'py>(
             )
         })
         .collect();
-    fields.set_item("rate", mechanism.rate().map(pair))?;
+    fields.set_item("rate", rate.map(pair))?;
     fields.set_item("range", plan.range())?;
     fields.set_item("limb_bits", plan.limb_bits())?;
     fields.set_item("digits", digits)?;
@@ -69,5 +70,18 @@ pub(crate) fn of<'py>(
         None
     };
     fields.set_item("tight_epsilon", tight_epsilon)?;
+    Ok(fields)
+}
+
+/// The same of a tier, with the numbers of its step from the next finer one.
+pub(crate) fn of_tier<'py>(
+    py: Python<'py>,
+    tier: &Tier,
+    kernel: &Kernel,
+) -> PyResult<Bound<'py, PyDict>> {
+    let fields = of(py, Some(&tier.rate), kernel, false)?;
+    fields.set_item("total_variation", tier.total_variation)?;
+    fields.set_item("keep", kernel.plan().keeps())?;
+    fields.set_item("kappa", (&tier.kappa.value, tier.kappa.bits))?;
     Ok(fields)
 }

@@ -248,7 +248,7 @@ impl Mechanism {
     ) -> PyResult<Bound<'py, PyDict>> {
         with_dtype!(named(dtype), T => {
             let (kernel, _) = self.inner.kernel_for::<T>().map_err(to_py)?;
-            certificate::of(py, &self.inner, kernel, tight)
+            certificate::of(py, self.inner.rate(), kernel, tight)
         })
     }
 }
@@ -299,6 +299,96 @@ impl Folded {
             })
         })
     }
+}
+
+/// The plans of several tiers, the finest first.
+#[pyclass(frozen, module = "geomdp._core")]
+struct Tiers {
+    inner: geomdp_core::tiers::Tiers,
+}
+
+#[pymethods]
+impl Tiers {
+    #[new]
+    fn new(rates: Vec<(BigUint, BigUint)>, bounds: (i128, i128)) -> PyResult<Self> {
+        let rates = rates
+            .into_iter()
+            .map(|(num, den)| Rate::from_ratio(num, den));
+        let rates = rates.collect::<Result<Vec<_>, _>>().map_err(to_py)?;
+        let inner = geomdp_core::tiers::Tiers::new(&rates, bounds).map_err(to_py)?;
+        Ok(Self { inner })
+    }
+
+    /// Writes the noisy counts of each tier to a buffer of its own. All are contiguous.
+    fn release_into(
+        &self,
+        py: Python<'_>,
+        counts: &Bound<'_, PyAny>,
+        outs: Vec<Bound<'_, PyAny>>,
+        threads: usize,
+    ) -> PyResult<()> {
+        tiers_with(py, self, counts, &outs, threads, |_| {
+            key_from_os().map_err(to_py)
+        })
+    }
+
+    fn certificates<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let tiers = self.inner.tiers().iter().zip(self.inner.kernels());
+        tiers
+            .map(|(tier, kernel)| certificate::of_tier(py, tier, kernel))
+            .collect()
+    }
+}
+
+/// [`Tiers::release_into`] with the key of each tier.
+fn tiers_with(
+    py: Python<'_>,
+    tiers: &Tiers,
+    counts: &Bound<'_, PyAny>,
+    outs: &[Bound<'_, PyAny>],
+    threads: usize,
+    key: impl Fn(usize) -> PyResult<Zeroizing<[u8; 32]>>,
+) -> PyResult<()> {
+    let counts = Memory::of(counts)?;
+    with_dtype!(counts.item(), T => {
+        let counts = counts.items::<T>()?;
+        let outs = outs.iter().map(|out| Memory::of(out)?.items::<T>());
+        let outs = outs.collect::<PyResult<Vec<_>>>()?;
+        let (kernels, lower) = tiers.inner.kernels_for::<T>().map_err(to_py)?;
+        if outs.len() != kernels.len() {
+            return Err(PyValueError::new_err("give a buffer for each tier"));
+        }
+        without_trace(|| {
+            // Each tier has a tape of its own.
+            let keys = (0..kernels.len()).map(key).collect::<PyResult<Vec<_>>>()?;
+            let from = |index| {
+                let draws = kernels.iter().zip(&keys).map(|(kernel, key)| {
+                    let mut draws = Draws::at(kernel, lower, key, index)?;
+                    Ok(move |part: &mut [T]| draws.add_noise(part))
+                });
+                draws.collect::<Result<Vec<_>, _>>()
+            };
+            arrays::add_noises(py, from, &counts, &outs, true, threads)
+        })
+    })
+}
+
+/// [`Tiers::release_into`] with known keys, one for each tier: for tests, and not private.
+#[pyfunction]
+fn tiers_not_private(
+    py: Python<'_>,
+    tiers: &Tiers,
+    keys: Vec<[u8; 32]>,
+    counts: &Bound<'_, PyAny>,
+    outs: Vec<Bound<'_, PyAny>>,
+    threads: usize,
+) -> PyResult<()> {
+    if keys.len() != outs.len() {
+        return Err(PyValueError::new_err("give a key for each tier"));
+    }
+    tiers_with(py, tiers, counts, &outs, threads, |tier| {
+        Ok(Zeroizing::new(keys[tier]))
+    })
 }
 
 /// [`Mechanism::release_into`] with a known key: for tests, and not private.
@@ -374,6 +464,7 @@ mod _core {
     use super::rows::{Rows, columns};
     #[pymodule_export]
     use super::{
-        Folded, Mechanism, kernel, release_not_private, sample_bernoulli, sample_geometric,
+        Folded, Mechanism, Tiers, kernel, release_not_private, sample_bernoulli, sample_geometric,
+        tiers_not_private,
     };
 }

@@ -9,6 +9,7 @@ pub mod kernel;
 pub mod keyed;
 mod simd;
 pub mod tape;
+pub mod tiers;
 pub mod top;
 pub mod wipe;
 

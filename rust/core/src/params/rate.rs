@@ -73,6 +73,29 @@ impl Rate {
         &self.den
     }
 
+    pub(crate) fn less_than(&self, other: &Self) -> bool {
+        &self.num * &other.den < &other.num * &self.den
+    }
+
+    /// This rate less an exact number, `num / den`.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if nothing is left.
+    pub(crate) fn less(&self, num: &BigUint, den: &BigUint) -> Result<Self, Error> {
+        let (own, other) = (&self.num * den, num * &self.den);
+        let left = if own > other {
+            own - other
+        } else {
+            BigUint::ZERO
+        };
+        Self::from_ratio(left, &self.den * den)
+    }
+
+    /// How many zeros follow the binary point, up to one; 0 for rates above 1.
+    pub(crate) fn magnitude(&self) -> u64 {
+        self.den.bits().saturating_sub(self.num.bits())
+    }
+
     /// This rate times `1 - 2^-bits`.
     pub(crate) fn slacken(&self, bits: u32) -> Result<Self, Error> {
         let den = &self.den << bits;
@@ -149,6 +172,18 @@ mod tests {
         let slack = third.slacken(4).unwrap();
         // 1/3 * 15/16
         assert_eq!((slack.num(), slack.den()), (&5u32.into(), &16u32.into()));
+    }
+
+    #[test]
+    fn less_than_a_rate_is_exact_and_positive() {
+        let half = Rate::from_ratio(1u32.into(), 2u32.into()).unwrap();
+        let left = half.less(&1u32.into(), &3u32.into()).unwrap();
+        assert_eq!((left.num(), left.den()), (&1u32.into(), &6u32.into()));
+        assert_eq!(half.less(&BigUint::ZERO, &7u32.into()).unwrap(), half);
+        assert!(left.less_than(&half) && !half.less_than(&half) && !half.less_than(&left));
+        assert!(half.less(&1u32.into(), &2u32.into()).is_err());
+        assert!(half.less(&2u32.into(), &3u32.into()).is_err());
+        assert_eq!((half.magnitude(), left.magnitude()), (1, 2));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod certificate;
 pub(crate) mod digit;
 pub(crate) mod layout;
 mod thresholds;
+pub mod tiers;
 
 use crate::Error;
 use crate::params::dyadic::Dyadic;
@@ -21,6 +22,7 @@ use layout::{Layout, SCALE_BITS};
 use num_bigint::BigUint;
 use num_integer::Integer;
 use thresholds::{own_words, signed, split, thresholds};
+use tiers::Keep;
 
 /// Bits of a limb at full width: one less than a word, so that differences keep their sign.
 pub const LIMB_BITS: u32 = 63;
@@ -55,6 +57,8 @@ pub struct Plan {
     pub(crate) low_mask: u64,
     /// Bits of the value that replaces the output if the draw falls in the floor's slot.
     pub(crate) floor_value_bits: u32,
+    /// Of a step between tiers.
+    pub(crate) keep: Option<Keep>,
     certificate: Option<Certificate>,
 }
 
@@ -96,6 +100,7 @@ impl Plan {
             sign_mask: 1,
             low_mask: 0,
             floor_value_bits: 0,
+            keep: None,
             certificate: None,
         }
     }
@@ -106,12 +111,19 @@ impl Plan {
     /// [`Error::Uncertifiable`] if the rate is too small for the range: three limbs do not make the
     /// floor negligible.
     pub fn two_sided(rate: &Rate, range: u64) -> Result<Self, Error> {
+        Self::with_floor(rate, None, range)
+    }
+
+    /// [`Self::two_sided`] with errors small enough, and a floor that pays for them, at the rate
+    /// `least` as well, which a coarser tier promises.
+    fn with_floor(rate: &Rate, least: Option<&Rate>, range: u64) -> Result<Self, Error> {
         if range == 0 {
             return Ok(Self::noiseless(0));
         }
+        let promised = least.unwrap_or(rate);
         // Thresholds could not resolve a rate this small: skip the computation.
-        if rate.den().bits() > rate.num().bits() + HOPELESS_BITS {
-            return Err(uncertifiable(rate, range));
+        if promised.den().bits() > promised.num().bits() + HOPELESS_BITS {
+            return Err(uncertifiable(promised, range));
         }
         let scale = fixed_point(rate);
         for limbs in 1..=MAX_LIMBS {
@@ -130,12 +142,12 @@ impl Plan {
             let layout = Layout::cheapest(reach, limbs, scale);
             // The floor is too large even with the smallest eta for so many digits, since
             // tanh(rate / 2) <= rate / 2.
-            let least = BigUint::from(eta(1, layout.radix_bits.len() as u64 + 1));
+            let units = BigUint::from(eta(1, layout.radix_bits.len() as u64 + 1));
             let excess = u64::from(value_bits) + floor_margin(value_bits) + 1;
-            if (least * rate.den()) << excess > rate.num() << widths.places() {
+            if (units * promised.den()) << excess > promised.num() << widths.places() {
                 continue;
             }
-            let plan = Self::build(rate, sampled, range, &layout, &widths);
+            let plan = Self::build(rate, sampled, least, range, &layout, &widths);
             if let Some(plan) = plan.filter(Self::floor_is_negligible) {
                 assert!(
                     plan.certificate.as_ref().is_some_and(Certificate::is_small),
@@ -144,7 +156,7 @@ impl Plan {
                 return Ok(plan);
             }
         }
-        Err(uncertifiable(rate, range))
+        Err(uncertifiable(promised, range))
     }
 
     /// Like [`Self::two_sided`] at reduced widths, with digits of these bits below the top one;
@@ -157,10 +169,20 @@ impl Plan {
         widths: &Widths,
         radix_bits: &[u32],
     ) -> Result<Option<Self>, Error> {
+        Self::reduced_with_floor(rate, None, range, widths, radix_bits)
+    }
+
+    fn reduced_with_floor(
+        rate: &Rate,
+        least: Option<&Rate>,
+        range: u64,
+        widths: &Widths,
+        radix_bits: &[u32],
+    ) -> Result<Option<Self>, Error> {
         let sampled = widths.sampled(rate)?;
         let reach = reach(range, &sampled, widths.places());
         let layout = Layout::fit(radix_bits.to_vec(), reach);
-        Ok(layout.and_then(|layout| Self::build(rate, sampled, range, &layout, widths)))
+        Ok(layout.and_then(|layout| Self::build(rate, sampled, least, range, &layout, widths)))
     }
 
     /// The number of trials up to the first success of probability `prob`, at most `trials`: noise
@@ -207,6 +229,7 @@ impl Plan {
             sign_mask: 0,
             low_mask: u64::MAX,
             floor_value_bits: 0,
+            keep: None,
             certificate: None,
         })
     }
@@ -215,18 +238,19 @@ impl Plan {
     fn build(
         rate: &Rate,
         sampled: Rate,
+        least: Option<&Rate>,
         range: u64,
         layout: &Layout,
         widths: &Widths,
     ) -> Option<Self> {
         // 1 - a is about equal to the rate, and powers up to 2^64 lose up to 64 bits.
-        let small = sampled.den().bits().saturating_sub(sampled.num().bits());
+        let small = least.map_or(0, Rate::magnitude).max(sampled.magnitude());
         let bits = widths.places() + small + 128;
         // A few more for sums.
         match (bits + 8).div_ceil(64) {
-            0..=6 => Self::build_with::<6>(rate, sampled, range, layout, widths, bits),
-            7 => Self::build_with::<7>(rate, sampled, range, layout, widths, bits),
-            8..=10 => Self::build_with::<10>(rate, sampled, range, layout, widths, bits),
+            0..=6 => Self::build_with::<6>(rate, sampled, least, range, layout, widths, bits),
+            7 => Self::build_with::<7>(rate, sampled, least, range, layout, widths, bits),
+            8..=10 => Self::build_with::<10>(rate, sampled, least, range, layout, widths, bits),
             _ => None,
         }
     }
@@ -235,6 +259,7 @@ impl Plan {
     fn build_with<const N: usize>(
         rate: &Rate,
         sampled: Rate,
+        least: Option<&Rate>,
         range: u64,
         layout: &Layout,
         widths: &Widths,
@@ -243,19 +268,20 @@ impl Plan {
         let limb_bits = u64::from(widths.limb_bits);
         let places = widths.places();
         let a = Enclosure::<N>::exp_neg(&sampled, bits);
-        let one = Enclosure::one(bits);
-        let p_zero = a.complement().div(&one.add(&a));
+        let half_tangent = |a: &Enclosure<N>| a.complement().div(&Enclosure::one(bits).add(a));
+        let p_zero = half_tangent(&a);
         let mut cuts = thresholds(&a, layout);
-        let (own, delta) = own_words(&cuts, &p_zero, rate, widths);
+        let (own, delta) = own_words(&cuts, &p_zero, least.unwrap_or(rate), widths);
         let digits = cuts.len() as u64;
         let high = own.iter().filter(|own| **own == widths.limbs).count() as u64;
         let eta = eta(high, digits);
 
         // The floor: eta <= g * 2^-k * tanh(rate / 2). tanh(rate / 2) = (1 - a) / (1 + a) is the
-        // probability of zero, and a little smaller at the sampled rate.
+        // probability of zero, and a little smaller at the sampled rate. A coarser tier has its own.
         let floor_bits = limb_bits * (own[0] as u64 + 1);
         let floor_value_bits = value_bits(range);
-        let tanh = p_zero.lo();
+        let tanh = least.map(|least| half_tangent(&Enclosure::exp_neg(least, bits)));
+        let tanh = tanh.as_ref().unwrap_or(&p_zero).lo();
         assert!(tanh.bits() > 0, "the enclosure has bits for the rate");
         let need = BigUint::from(eta) << (u64::from(floor_value_bits) + bits + floor_bits);
         let floor = need.div_ceil(&(&tanh << places));
@@ -281,6 +307,7 @@ impl Plan {
                 .first()
                 .map_or(u64::MAX, |bits| (1 << bits) - 1),
             floor_value_bits,
+            keep: None,
             certificate: Some(Certificate {
                 nominal: rate.clone(),
                 sampled,
@@ -329,6 +356,18 @@ impl Plan {
     #[must_use]
     pub fn floor_value_bits(&self) -> u32 {
         self.floor_value_bits
+    }
+
+    /// Of a step between tiers: the probabilities of keeping a value inside the range and one at an
+    /// end, over `2^(limb_bits * limbs)`, and these limbs.
+    #[must_use]
+    pub fn keeps(&self) -> Option<([BigUint; 2], usize)> {
+        let Keep(limbs) = self.keep.as_ref()?;
+        let number = |of: usize| {
+            let limbs = limbs.iter().map(|limb| limb[of]);
+            limbs.fold(BigUint::ZERO, |sum, limb| (sum << self.limb_bits) + limb)
+        };
+        Some(([number(0), number(1)], limbs.len()))
     }
 
     /// Whether noise is added in both directions.

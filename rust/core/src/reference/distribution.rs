@@ -25,6 +25,15 @@ pub struct Distribution {
     falls: Side,
     /// `P(floor)` times the distribution of the floor's value.
     floor: Vec<BigUint>,
+    /// Of a step between tiers.
+    keep: Option<Keep>,
+}
+
+/// The probabilities of keeping a value inside the range and at an end, over `2^bits`.
+#[derive(Clone, Debug)]
+struct Keep {
+    numbers: [BigUint; 2],
+    bits: u64,
 }
 
 /// The distribution of the noise in one direction.
@@ -110,13 +119,17 @@ impl Distribution {
             rises: side(sums.rises),
             falls: side(sums.falls),
             floor,
+            keep: plan.keeps().map(|(numbers, limbs)| Keep {
+                numbers,
+                bits: limb_bits * limbs as u64,
+            }),
         })
     }
 
     /// Probabilities are integers over two to this power.
     #[must_use]
     pub fn bits(&self) -> u64 {
-        self.bits
+        self.bits + self.keep.as_ref().map_or(0, |keep| keep.bits)
     }
 
     /// `P(output = y | count = x)` for offsets from the lower bound, over `2^bits`.
@@ -126,6 +139,21 @@ impl Distribution {
     #[must_use]
     pub fn probability(&self, y: u64, x: u64) -> BigUint {
         assert!(x <= self.range && y <= self.range);
+        let (drawn, floor) = (self.outside(y, x), &self.floor[index(y)]);
+        let Some(Keep { numbers, bits }) = &self.keep else {
+            return drawn + floor;
+        };
+        let stays = &numbers[usize::from(x == 0 || x == self.range)];
+        let kept = match x == y {
+            true => (BigUint::from(1u32) << self.bits) - self.floor.iter().sum::<BigUint>(),
+            false => BigUint::ZERO,
+        };
+        let unit = BigUint::from(1u32) << bits;
+        stays * kept + (&unit - stays) * drawn + unit * floor
+    }
+
+    /// The same for an ordinary draw outside the floor's slot.
+    fn outside(&self, y: u64, x: u64) -> BigUint {
         let part = |side: &Side, distance: Option<u64>, edge: bool| match distance {
             Some(t) if edge => side.tails[index(t)].clone(),
             Some(t) => side.masses[index(t)].clone(),
@@ -133,12 +161,11 @@ impl Distribution {
         };
         part(&self.rises, y.checked_sub(x), y == self.range)
             + part(&self.falls, x.checked_sub(y), y == 0)
-            + &self.floor[index(y)]
     }
 
     /// The largest ratio `P(y | x) / P(y | x')` over all outputs and neighbours `|x - x'| = 1`, as
     /// numerator and denominator; `None` for a range of 0. In the interior the ratio depends on the
-    /// distance alone, and at either edge on the distance to the edge.
+    /// distance alone, and at either edge on the distance to the edge. Not for a step between tiers.
     #[must_use]
     pub fn worst_ratio(&self) -> Option<(BigUint, BigUint)> {
         let mut pairs = Vec::new();

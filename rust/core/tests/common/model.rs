@@ -23,6 +23,15 @@ impl<'a> Model<'a> {
     pub fn noisy(&self, words: &[u64], offset: u64, mut seen: impl FnMut(&str)) -> u64 {
         let plan = self.plan;
         assert_eq!(words.len(), plan.words());
+        // The keep number of a step between tiers comes last.
+        let keep = plan.keeps().map_or(0, |(_, limbs)| limbs);
+        let (words, keep) = words.split_at(words.len() - keep);
+        let keeps = plan.keeps().is_some_and(|(limits, _)| {
+            let number = keep.iter().fold(BigUint::ZERO, |u, &word| {
+                (u << plan.limb_bits()) + (word >> (64 - plan.limb_bits()))
+            });
+            number < limits[usize::from(offset == 0 || offset == plan.range())]
+        });
         let Some((&shared, mut rest)) = words.split_first() else {
             return offset;
         };
@@ -70,6 +79,10 @@ impl<'a> Model<'a> {
             } else {
                 magnitude += BigUint::from(digit.weight()) * value;
             }
+        }
+        if keeps {
+            seen("kept");
+            return offset;
         }
         seen(if falls { "downwards" } else { "upwards" });
         let room = if falls { offset } else { plan.range() - offset };

@@ -8,7 +8,7 @@
 )]
 
 use crate::model::{Model, blocks};
-use geomdp_core::plan::{Plan, Widths};
+use geomdp_core::plan::{Plan, Widths, tiers};
 use geomdp_core::tape::{Tape, Words};
 use geomdp_core::{Backend, Count, Kernel, LANES, Mechanism, Rate};
 use num_bigint::BigUint;
@@ -56,6 +56,14 @@ static PLANS: LazyLock<Vec<Plan>> = LazyLock::new(|| {
         plans.extend(Plan::reduced(&rate, 20, &widths, radix_bits).unwrap());
     }
     plans.push(Plan::noiseless(1000));
+    // Steps between tiers, with keep numbers of one to three words.
+    for (fine, coarse) in [(1.0, 0.1), (2.0, 0.01), (1e-12, 1e-14), (30.0, 0.5)] {
+        for range in [1, 2, 100, u64::MAX] {
+            let rates = [fine, coarse].map(|rate| Rate::from_epsilon(rate, 1).unwrap());
+            let [_, step] = <[_; 2]>::try_from(tiers::plans(&rates, range).unwrap()).unwrap();
+            plans.push(step.plan);
+        }
+    }
     plans
 });
 
@@ -134,6 +142,40 @@ fn just_below_at_and_above_every_threshold() {
         }
         check(plan, &tapes);
     }
+}
+
+/// A step keeps a value if the keep number is below its limit, unless the draw is in the slot.
+#[test]
+fn just_below_at_and_above_every_keep_limit() {
+    let mut seen = std::collections::BTreeSet::new();
+    for plan in &*PLANS {
+        let Some((limits, limbs)) = plan.keeps() else {
+            continue;
+        };
+        seen.insert(limbs);
+        let own = plan.words() - limbs;
+        let mut tapes = Vec::new();
+        for number in limits.iter().flat_map(|limit| {
+            let below = (limit.bits() > 0).then(|| limit - 1u32);
+            [below, Some(limit.clone()), Some(limit + 1u32)]
+        }) {
+            let Some(number) = number else { continue };
+            if number.bits() > 63 * limbs as u64 {
+                continue;
+            }
+            // All zeros are in the floor's slot.
+            for (rest, low) in [(0, 0), (0, 1), (u64::MAX / 3, 0), (u64::MAX, 1)] {
+                let mut tape = vec![rest; plan.words()];
+                for (i, word) in tape[own..].iter_mut().rev().enumerate() {
+                    let limb = (&number >> (63 * i)) & BigUint::from(u64::MAX >> 1);
+                    *word = u64::try_from(limb).unwrap() << 1 | low;
+                }
+                tapes.push(tape);
+            }
+        }
+        check(plan, &tapes);
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [1, 2, 3]);
 }
 
 /// Checks a mechanism at the limits of the integer type and at its bounds, against 128-bit

@@ -5,7 +5,7 @@
 
 use crate::model::{Model, blocks};
 use geomdp_core::fold::Folded;
-use geomdp_core::plan::Plan;
+use geomdp_core::plan::{Plan, tiers};
 use geomdp_core::tape::{Tape, Words};
 use geomdp_core::{Backend, Draws, Error, Kernel, LANES, Mechanism, Rate};
 use std::fmt::Debug;
@@ -16,7 +16,8 @@ fn rate(scale: f64) -> Rate {
     Rate::from_scale(scale).unwrap()
 }
 
-/// Plans of 0, 3, 4, 7 and 10 words for a draw, whose noise shows a wrong word.
+/// Plans of 0, 3, 4, 7 and 10 words for a draw, whose noise shows a wrong word, and steps between
+/// tiers that seldom keep a value.
 fn plans() -> Vec<Plan> {
     let two_sided =
         [(1e5, 1), (1e5, 1 << 20), (1e5, u64::MAX), (1e38, 1000)].map(|(scale, range)| {
@@ -24,7 +25,12 @@ fn plans() -> Vec<Plan> {
             assert!(plan.words() > 0);
             plan
         });
-    [&two_sided[..], &[Plan::noiseless(1000)]].concat()
+    let steps = [1 << 20, u64::MAX].map(|range| {
+        let tiers = tiers::plans(&[rate(1.0), rate(1e5)], range).unwrap();
+        assert!(tiers[1].plan.keeps().is_some());
+        tiers[1].plan.clone()
+    });
+    [&two_sided[..], &[Plan::noiseless(1000)], &steps].concat()
 }
 
 /// Words of the tape of a key, in the order in which they are read.

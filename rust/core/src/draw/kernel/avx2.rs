@@ -9,7 +9,7 @@ use crate::draw::simd::Avx2;
 use core::arch::x86_64::*;
 
 /// See [`Kernel::add_noise`].
-pub(super) fn add_noise<T: Count>(
+pub(super) fn add_noise<T: Count, const STEP: bool>(
     _token: Avx2,
     kernel: &Kernel,
     lower: u64,
@@ -17,12 +17,17 @@ pub(super) fn add_noise<T: Count>(
     counts: &mut [T],
 ) {
     // SAFETY: the processor has the features, as the token shows.
-    unsafe { vectorised(kernel, lower, words, counts) }
+    unsafe { vectorised::<T, STEP>(kernel, lower, words, counts) }
 }
 
 #[target_feature(enable = "avx2")]
-fn vectorised<T: Count>(kernel: &Kernel, lower: u64, words: &[u64], counts: &mut [T]) {
-    add_noise_by::<Words, T>(kernel, lower, words, counts);
+fn vectorised<T: Count, const STEP: bool>(
+    kernel: &Kernel,
+    lower: u64,
+    words: &[u64],
+    counts: &mut [T],
+) {
+    add_noise_by::<Words, T, STEP>(kernel, lower, words, counts);
 }
 
 /// See [`Kernel::compare`].

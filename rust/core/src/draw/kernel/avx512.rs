@@ -10,7 +10,7 @@ use crate::draw::simd::Avx512;
 use core::arch::x86_64::*;
 
 /// See [`Kernel::add_noise`].
-pub(super) fn add_noise<T: Count>(
+pub(super) fn add_noise<T: Count, const STEP: bool>(
     _token: Avx512,
     kernel: &Kernel,
     lower: u64,
@@ -18,12 +18,17 @@ pub(super) fn add_noise<T: Count>(
     counts: &mut [T],
 ) {
     // SAFETY: the processor has the features, as the token shows.
-    unsafe { vectorised(kernel, lower, words, counts) }
+    unsafe { vectorised::<T, STEP>(kernel, lower, words, counts) }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn vectorised<T: Count>(kernel: &Kernel, lower: u64, words: &[u64], counts: &mut [T]) {
-    add_noise_by::<Words, T>(kernel, lower, words, counts);
+fn vectorised<T: Count, const STEP: bool>(
+    kernel: &Kernel,
+    lower: u64,
+    words: &[u64],
+    counts: &mut [T],
+) {
+    add_noise_by::<Words, T, STEP>(kernel, lower, words, counts);
 }
 
 /// See [`Kernel::compare`].

@@ -31,6 +31,7 @@ use crate::draw::simd::Neon;
 #[cfg(target_arch = "x86_64")]
 use crate::draw::simd::{Avx2, Avx512};
 use crate::plan::Plan;
+use crate::plan::tiers::Keep;
 use core::fmt;
 pub use count::Count;
 pub(crate) use count::sealed;
@@ -125,14 +126,24 @@ impl Kernel {
             self.plan.range <= T::GREATEST.wrapping_sub(lower),
             "the range exceeds the type"
         );
+        // Separate code, so that an ordinary draw takes no longer.
+        match &self.plan.keep {
+            None => self.run::<T, false>(lower, words, counts),
+            Some(_) => self.run::<T, true>(lower, words, counts),
+        }
+    }
+
+    fn run<T: Count, const STEP: bool>(&self, lower: u64, words: &[u64], counts: &mut [T]) {
         match self.backend {
             #[cfg(target_arch = "x86_64")]
-            Backend::Avx2(token) => avx2::add_noise(token, self, lower, words, counts),
+            Backend::Avx2(token) => avx2::add_noise::<T, STEP>(token, self, lower, words, counts),
             #[cfg(target_arch = "x86_64")]
-            Backend::Avx512(token) => avx512::add_noise(token, self, lower, words, counts),
+            Backend::Avx512(token) => {
+                avx512::add_noise::<T, STEP>(token, self, lower, words, counts);
+            }
             #[cfg(target_arch = "aarch64")]
-            Backend::Neon(token) => neon::add_noise(token, self, lower, words, counts),
-            Backend::Portable => portable(self, lower, words, counts),
+            Backend::Neon(token) => neon::add_noise::<T, STEP>(token, self, lower, words, counts),
+            Backend::Portable => portable::<T, STEP>(self, lower, words, counts),
         }
     }
 
@@ -159,8 +170,13 @@ impl Kernel {
 
 /// The portable back end. A separate function, so that its machine code can be told from the rest.
 #[inline(never)]
-fn portable<T: Count>(kernel: &Kernel, lower: u64, words: &[u64], counts: &mut [T]) {
-    add_noise_by::<u64, T>(kernel, lower, words, counts);
+fn portable<T: Count, const STEP: bool>(
+    kernel: &Kernel,
+    lower: u64,
+    words: &[u64],
+    counts: &mut [T],
+) {
+    add_noise_by::<u64, T, STEP>(kernel, lower, words, counts);
 }
 
 impl fmt::Debug for Backend {
@@ -180,16 +196,17 @@ impl fmt::Debug for Backend {
 /// [`Kernel::add_noise`] with a given vector type. Everything from here on is inlined into the
 /// function that enables the back end's processor features.
 #[inline(always)]
-fn add_noise_by<V: Searched, T: Count>(
+fn add_noise_by<V: Searched, T: Count, const STEP: bool>(
     kernel: &Kernel,
     lower: u64,
     words: &[u64],
     counts: &mut [T],
 ) {
+    let keep = kernel.plan.keep.as_ref().filter(|_| STEP);
     let (mut words, _) = words.as_chunks();
     let mut whole = counts.chunks_exact_mut(LANES);
     for block in &mut whole {
-        noise_block::<V, T>(kernel, lower, &words[..kernel.plan.words], block);
+        noise_block::<V, T>(kernel, keep, lower, &words[..kernel.plan.words], block);
         words = &words[kernel.plan.words..];
     }
     let rest = whole.into_remainder();
@@ -197,7 +214,7 @@ fn add_noise_by<V: Searched, T: Count>(
         // A short last block also draws for all lanes, and discards the unused ones.
         let mut block = [T::default(); LANES];
         block[..rest.len()].copy_from_slice(rest);
-        noise_block::<V, T>(kernel, lower, &words[..kernel.plan.words], &mut block);
+        noise_block::<V, T>(kernel, keep, lower, &words[..kernel.plan.words], &mut block);
         rest.copy_from_slice(&block[..rest.len()]);
     }
 }
@@ -206,6 +223,7 @@ fn add_noise_by<V: Searched, T: Count>(
 #[inline(always)]
 fn noise_block<V: Searched, T: Count>(
     kernel: &Kernel,
+    keep: Option<&Keep>,
     lower: u64,
     words: &[[u64; LANES]],
     block: &mut [T],
@@ -219,7 +237,10 @@ fn noise_block<V: Searched, T: Count>(
         let (base, range) = (V::splat(lower), V::splat(kernel.plan.range));
         // The maximum raises keys below the lower bound to it.
         let offset = V::load(keys).max(base).sub(base).min(range);
-        draw(kernel, words, lane, offset).add(base).store(keys);
+        let stays = keep.map(|keep| kept(kernel, keep, words, lane, offset));
+        draw(kernel, words, lane, offset, stays)
+            .add(base)
+            .store(keys);
     }
     for (count, key) in block.iter_mut().zip(keys) {
         *count = T::from_key(key);
@@ -227,9 +248,15 @@ fn noise_block<V: Searched, T: Count>(
 }
 
 /// The draw: maps offsets `0..=range` above the lower bound to noisy offsets. `lane` is the first
-/// lane of this vector.
+/// lane of this vector. A step keeps an offset where it `stays`, outside the floor's slot.
 #[inline(always)]
-fn draw<V: Searched>(kernel: &Kernel, words: &[[u64; LANES]], lane: usize, offset: V) -> V {
+fn draw<V: Searched>(
+    kernel: &Kernel,
+    words: &[[u64; LANES]],
+    lane: usize,
+    offset: V,
+    stays: Option<V::Mask>,
+) -> V {
     let Some((first, rest)) = kernel.digits.split_first() else {
         return offset;
     };
@@ -267,6 +294,7 @@ fn draw<V: Searched>(kernel: &Kernel, words: &[[u64; LANES]], lane: usize, offse
     // `offset - 1 - drawn` is `offset` plus the complement of `drawn`.
     let moved = offset.add(drawn.xor(zero.sub(sign)));
     let noisy = V::select(fits, moved, V::select(falls, zero, range));
+    let noisy = stays.map_or(noisy, |stays| V::select(stays, offset, noisy));
 
     // The floor's slot leaves digit 1's word unused, so it supplies the floor's value.
     let value_mask = u64::MAX
@@ -275,6 +303,31 @@ fn draw<V: Searched>(kernel: &Kernel, words: &[[u64; LANES]], lane: usize, offse
     let free = V::load(&words[1 + first.limbs][lane..]);
     let value = free.and(V::splat(value_mask)).min(range);
     V::select(in_floor, value, noisy)
+}
+
+/// Where the keep number of a step, whose words follow those of the draw, is below the number for
+/// this offset: those at an end have one of their own.
+#[inline(always)]
+fn kept<V: Searched>(
+    kernel: &Kernel,
+    keep: &Keep,
+    words: &[[u64; LANES]],
+    lane: usize,
+    offset: V,
+) -> V::Mask {
+    let (plan, one) = (&kernel.plan, V::splat(1));
+    let shift = 64 - plan.limb_bits;
+    let inside = offset.sub(one).below(V::splat(plan.range).sub(one));
+    // A borrow goes from limb to limb, as for thresholds.
+    let mut below = one.less(one);
+    for (limb, own) in keep.0.iter().zip(&words[plan.words - keep.0.len()..]).rev() {
+        let number = V::select(inside, V::splat(limb[0]), V::splat(limb[1]));
+        below = V::load(&own[lane..])
+            .shr(shift)
+            .decrease(below)
+            .less(number);
+    }
+    below
 }
 
 /// How many of the digit's thresholds the uniform number `(own words, tie)` has reached.

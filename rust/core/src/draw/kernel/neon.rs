@@ -9,7 +9,7 @@ use crate::draw::simd::Neon;
 use core::arch::aarch64::*;
 
 /// See [`Kernel::add_noise`].
-pub(super) fn add_noise<T: Count>(
+pub(super) fn add_noise<T: Count, const STEP: bool>(
     _token: Neon,
     kernel: &Kernel,
     lower: u64,
@@ -17,14 +17,19 @@ pub(super) fn add_noise<T: Count>(
     counts: &mut [T],
 ) {
     // SAFETY: the processor has the features, as the token shows.
-    unsafe { vectorised(kernel, lower, words, counts) }
+    unsafe { vectorised::<T, STEP>(kernel, lower, words, counts) }
 }
 
 /// Not inlined, so that its machine code can be told from the rest.
 #[inline(never)]
 #[target_feature(enable = "neon")]
-fn vectorised<T: Count>(kernel: &Kernel, lower: u64, words: &[u64], counts: &mut [T]) {
-    add_noise_by::<Words, T>(kernel, lower, words, counts);
+fn vectorised<T: Count, const STEP: bool>(
+    kernel: &Kernel,
+    lower: u64,
+    words: &[u64],
+    counts: &mut [T],
+) {
+    add_noise_by::<Words, T, STEP>(kernel, lower, words, counts);
 }
 
 /// See [`Kernel::compare`].
