@@ -206,14 +206,7 @@ where
     N: FnMut(&mut [T]) -> Result<(), Error>,
 {
     let from = |index| Ok([from(index)?]);
-    add_noises(
-        py,
-        from,
-        counts,
-        slice::from_ref(out),
-        interruptible,
-        threads,
-    )
+    add_noises(py, from, counts, slice::from_ref(out), progress, threads)
 }
 
 /// [`add_noise`] several times, each to what the last time wrote, with an output for each.
@@ -222,7 +215,7 @@ pub(crate) fn add_noises<T, N, A>(
     from: impl Fn(usize) -> Result<A, Error> + Sync,
     counts: &Items<T>,
     outs: &[Items<T>],
-    interruptible: bool,
+    progress: Option<&Bound<'_, PyAny>>,
     threads: usize,
 ) -> PyResult<()>
 where
@@ -251,10 +244,8 @@ where
     };
     let undo = |range: Range<usize>| {
         for start in range.clone().step_by(CHUNK) {
-            out.write(
-                start,
-                &[T::default(); CHUNK][..CHUNK.min(range.end - start)],
-            );
+            let none = &[T::default(); CHUNK][..CHUNK.min(range.end - start)];
+            outs.iter().for_each(|out| out.write(start, none));
         }
     };
     in_slices(py, len, progress, threads_for(len, threads), work, undo)

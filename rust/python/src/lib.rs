@@ -368,7 +368,7 @@ fn tiers_with(
                 });
                 draws.collect::<Result<Vec<_>, _>>()
             };
-            arrays::add_noises(py, from, &counts, &outs, true, threads)
+            arrays::add_noises(py, from, &counts, &outs, None, threads)
         })
     })
 }
