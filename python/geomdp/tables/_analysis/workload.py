@@ -1,0 +1,716 @@
+"""Estimates from any set of noisy tables, and the errors of these estimates.
+
+An axis is a tree with one root, the sum over its column. A block, a depth on each axis, is a table
+of the nodes at these depths. Some blocks were released with independent noise, each perhaps several
+times, and some are public. ``docs/proofs.md``, section 17, derives the formulas.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp.tables._analysis import weighted
+from geomdp.tables._analysis.ends import EXACT
+from geomdp.tables._analysis.products import Block, Errors, Sum, _limited, _of_weights
+from geomdp.tables._analysis.trees import Ints, LeastSquares, Tree
+from geomdp.tables._analysis.weighted import Floats
+
+#: The nodes of each axis that a sum has each by itself; of the other axes, None.
+Nodes: TypeAlias = Sequence[Ints | None]
+#: An array for each component: a depth on each even axis, and 0 on the others.
+Parts: TypeAlias = dict[Block, NDArray[Any]]
+
+#: Variances below this part of the greatest are raised to it.
+_LEAST = 1e-12
+#: Noisy counts whose sum may be beyond this are not added up exactly.
+_LARGEST = 2.0**62
+#: A float of this precision.
+_ROUNDING = 2.0**-52
+
+
+class Release(NamedTuple):
+    """A block with noise of this rate, and the total variation of a sampled noise."""
+
+    block: Block
+    rate: Fraction | float
+    error: Fraction
+
+
+class Undetermined(ValueError):
+    """No noisy or public table says anything of the differences within these blocks."""
+
+    def __init__(self, blocks: Iterable[Block]) -> None:
+        self.blocks = sorted(set(blocks))
+        super().__init__(f"no table determines {self.blocks}")
+
+
+class Workload:
+    """Everything public about the noise of some tables, and which tables are public.
+
+    Parameters
+    ----------
+    trees
+        One for each axis, each with one root.
+    released
+        The blocks with noise.
+    known
+        The blocks that are public.
+
+    """
+
+    #: The most kinds of rows, and kinds times nodes, for which each kind has all its weights.
+    most, most_in_all = 256, 5 * 10**6
+
+    def __init__(
+        self,
+        trees: Sequence[Tree],
+        released: Iterable[tuple[Block, Fraction | float, Fraction]],
+        known: Iterable[Block] = (),
+    ) -> None:
+        self.trees, self.known = list(trees), list(known)
+        self.released = [Release(*each) for each in released]
+        blocks = [*(each.block for each in self.released), *self.known]
+        tops = [max(depths, default=0) for depths in zip(*blocks, strict=True)]
+        self._axes = [
+            _Even(tree, top) if _is_even(tree, top) else _Uneven(tree, top)
+            for tree, top in zip(self.trees, tops or [0] * len(self.trees), strict=True)
+        ]
+        self._uneven = [place for place, axis in enumerate(self._axes) if not axis.even]
+        #: More than the roundings on the way of a number, and how much they let it grow.
+        self._steps = 8 * (len(blocks) + 8) + sum(axis.steps for axis in self._axes)
+        self._grown = math.prod((x.tree.depth + 1) * (2 * x.top + 1) for x in self._axes)
+        scale = _of_weights(each.rate for each in self.released) if self.released else 1.0
+        noise = [weighted.variance(scale * _limited(each.rate)) for each in self.released]
+        # A lower bound keeps the numerics in order.
+        least = max(noise, default=0.0) * _LEAST
+        #: The variances that choose weights.
+        self.noise_by_release = [max(each, least) for each in noise]
+        #: The precision of each table in the means over even axes that are its components.
+        self._precisions = [
+            1 / variance / self._cells(each.block)
+            for each, variance in zip(self.released, self.noise_by_release, strict=True)
+        ] + [math.inf] * len(self.known)
+        #: For each component, precisions by depth on the other axes, and the passes along these.
+        self._tables: dict[Block, Floats] = {}
+        for block, precision in zip(self._blocks, self._precisions, strict=True):
+            for key in self._below(block):
+                if key not in self._tables:
+                    self._tables[key] = np.zeros([self._axes[x].top + 1 for x in self._uneven])
+                self._tables[key][self._depths(block)] += precision
+        self._squares = {
+            key: [
+                self._axes[place].squares(noise)
+                for place, noise in zip(self._uneven, _factors(table), strict=True)
+            ]
+            for key, table in self._tables.items()
+        }
+
+    @property
+    def _blocks(self) -> list[Block]:
+        return [*(each.block for each in self.released), *self.known]
+
+    def _depths(self, block: Block) -> Block:
+        """Return the depths on the axes that are not even."""
+        return tuple(block[place] for place in self._uneven)
+
+    def _cells(self, block: Block) -> int:
+        """Return the number of nodes of a block on all even axes together."""
+        return math.prod(
+            axis.sizes[depth] if isinstance(axis, _Even) else 1
+            for axis, depth in zip(self._axes, block, strict=True)
+        )
+
+    def _below(self, block: Block) -> Iterator[Block]:
+        """Return the components of a block that do not vanish."""
+        return product(*(x.below(depth) for x, depth in zip(self._axes, block, strict=True)))
+
+    def check(self, asked: Sum, nodes: Nodes) -> None:
+        """Refuse a sum that the tables do not determine, for some of the nodes.
+
+        The error has the blocks that would: a component, with a depth of nodes of other axes.
+        """
+        axes = list(zip(self._axes, asked, nodes, strict=True))
+        lost: list[Block] = []
+        for key in product(*(x.touched(weights, at) for x, weights, at in axes)):
+            if key not in self._tables:
+                lost.append(key)
+                continue
+            for place, squares in zip(self._uneven, self._squares[key], strict=True):
+                depth = self._axes[place].missing(squares, asked[place], nodes[place])
+                if depth is not None:
+                    lost.append((*key[:place], depth, *key[place + 1 :]))
+        if lost:
+            raise Undetermined(lost)
+
+    def independent(self, nodes: Nodes) -> bool:
+        """Whether estimates at different nodes of these have no noise in common."""
+        loose = [tree.loose for tree in self.trees]
+        single = {
+            tuple(0 if x else d for x, d in zip(loose, block, strict=True))
+            for block in self._blocks
+        }
+        return (
+            not self.known
+            and len(single) <= 1
+            and len(set(self._blocks)) == len(self._blocks)
+            and all(
+                at is None or tree.loose or np.unique(tree.depths[at]).size <= 1
+                for tree, at in zip(self.trees, nodes, strict=True)
+            )
+        )
+
+    # Estimates
+
+    def fit(
+        self, noisy: Sequence[Ints], known: Sequence[Ints] = (), *, leaves_alone: bool = False
+    ) -> Fitted:
+        """Return the weighted least squares of noisy tables that agree with the public ones.
+
+        Where there are tables of all finest cells, the least squares apply to the differences from
+        their sums: floats are of the size of the noise. If estimates are to be sums of noisy cells
+        alone, there are no differences.
+        """
+        limits, tables = np.iinfo(np.int64), [*noisy, *known]
+        small = all(
+            limits.min < each.min() and each.max() < limits.max for each in noisy
+        ) and all(np.abs(each.astype(np.float64)).sum() < _LARGEST for each in tables)
+        base = self._base(tables) if small else None
+        parts: Parts = {}
+        size = 0.0
+        if base is not None and leaves_alone:
+            return Fitted(self, base, parts, 0.0)
+        for place, (block, table) in enumerate(zip(self._blocks, tables, strict=True)):
+            more = table if base is None else table - self._read(base, block)
+            if more.any():
+                size += float(np.abs(more.astype(np.float64)).sum())
+                self._add(parts, place, block, more * float(self._cells(block)))
+        for key, part in parts.items():
+            for place, squares in zip(self._uneven, self._squares[key], strict=True):
+                part = _over(part, place, squares)
+            parts[key] = part
+        return Fitted(self, base, parts, size if small else math.inf)
+
+    def _base(self, tables: Sequence[Ints]) -> Ints | None:
+        """Return the sums of a table of the finest cells, which may be several blocks."""
+        first = {block: table for block, table in reversed([*zip(self._blocks, tables, strict=True)])}
+        first |= {b: t for b, t in zip(self.known, tables[len(self.released) :], strict=True)}
+        found = np.zeros([axis.size for axis in self._axes], np.int64)
+        for block in product(*(axis.with_cells for axis in self._axes)):
+            table = first.get(block)
+            if table is not None:
+                pairs = [axis.cells(depth) for axis, depth in zip(self._axes, block, strict=True)]
+                found[np.ix_(*(x for x, _ in pairs))] = table[np.ix_(*(x for _, x in pairs))]
+            elif not any(tree.loose for tree in self.trees):
+                return None
+        for place in self._uneven:
+            if not self.trees[place].loose:
+                found = _over(found, place, self.trees[place].sums)
+        return found
+
+    def _read(self, base: Ints, block: Block) -> Ints:
+        """Return the sums at the nodes of a block."""
+        for place, (axis, depth) in enumerate(zip(self._axes, block, strict=True)):
+            base = axis.sums(base, place, depth)
+        return base
+
+    def _add(self, parts: Parts, place: int, block: Block, values: Floats) -> None:
+        """Add the components of a table to the means, by precision, of those of all tables."""
+        found: Parts = {(): values}
+        for at, (axis, depth) in enumerate(zip(self._axes, block, strict=True)):
+            found = {
+                (*key, more): part
+                for key, each in found.items()
+                for more, part in axis.analysed(each, at, depth)
+            }
+        depths = self._depths(block)
+        levels = [self.trees[x].level(block[x]) for x in self._uneven]
+        for key, part in found.items():
+            whole = self._tables[key][depths]
+            known = place >= len(self.released)
+            if math.isinf(whole) and not known:
+                continue
+            if key not in parts:
+                shape = [
+                    part.shape[x] if axis.even else self.trees[x].size
+                    for x, axis in enumerate(self._axes)
+                ]
+                parts[key] = np.zeros(shape)
+            index: list[Any] = [slice(None)] * len(self._axes)
+            for x, level in zip(self._uneven, levels, strict=True):
+                index[x] = level
+            if known:
+                parts[key][tuple(index)] = part
+            else:
+                parts[key][tuple(index)] += part * (self._precisions[place] / whole)
+
+    # Errors
+
+    def joint(self, asked: Sequence[Sum], nodes: Sequence[int]) -> Errors:
+        """Return the errors of sums, at a node of each axis where they have each by itself."""
+        rows = self._functionals(asked, nodes)
+        parts = []
+        for place, each in enumerate(self.released):
+            weights, counts = self._weights(place, rows, len(asked), _distinct)
+            parts.append((each.rate, weights, counts))
+        return Errors(parts)
+
+    def weights(self, asked: Sum, nodes: Sequence[int]) -> list[Floats]:
+        """Return the weights of the noises of each released block in a sum, in its shape."""
+        rows = self._functionals([asked], nodes)
+        found = []
+        for place, each in enumerate(self.released):
+            weights, _ = self._weights(place, rows, 1, lambda x: (x, np.ones(len(x))))
+            shape = [
+                tree.starts[depth + 1] - tree.starts[depth]
+                for tree, depth in zip(self.trees, each.block, strict=True)
+            ]
+            # Axes that are not even come first.
+            order = [*self._uneven, *(x for x, y in enumerate(self._axes) if y.even)]
+            shaped = weights[:, 0].reshape([shape[x] for x in order])
+            found.append(np.transpose(shaped, np.argsort(order)))
+        return found
+
+    def _functionals(self, asked: Sequence[Sum], nodes: Sequence[int]) -> list[Floats]:
+        """Return for each axis the weights of its nodes, a column for each sum."""
+        found = []
+        for place, (tree, node) in enumerate(zip(self.trees, nodes, strict=True)):
+            vectors = [each[place] for each in asked]
+            functionals = np.zeros((tree.size, len(vectors)))
+            for column, each in enumerate(vectors):
+                if each is None:
+                    functionals[node, column] = 1
+                else:
+                    functionals[:, column] = each
+            found.append(functionals)
+        for each in asked:
+            self.check(each, [np.array([node]) for node in nodes])
+        return found
+
+    def _weights(
+        self, place: int, rows: list[Floats], wanted: int, distinct: Any
+    ) -> tuple[Floats, Floats]:
+        """Return weights of the noises of a released block, a row for each, and how many have them.
+
+        Rows that one axis does not distinguish are contracted once.
+        """
+        block = self.released[place].block
+        keys = list(self._below(block))
+        depths, share = self._depths(block), []
+        for key in keys:
+            whole = self._tables[key][depths]
+            share.append(0.0 if math.isinf(whole) else self._precisions[place] / whole)
+        even = [x for x, axis in enumerate(self._axes) if axis.even]
+        table = np.array(share)[None, :, None]
+        counts = np.ones(1)
+        for number, at in enumerate(self._uneven):
+            level = self.trees[at].level(block[at])
+            # Each component has its own weights along an axis that is not even.
+            found: dict[int, Floats] = {}
+            for key in keys:
+                squares = self._squares[key][number]
+                if id(squares) not in found:
+                    found[id(squares)] = self._axes[at].weights(squares, rows[at])[level]
+            each = np.stack([found[id(self._squares[key][number])] for key in keys], 1)
+            few, times = distinct(each.reshape(len(each), -1))
+            few = few.reshape(len(few), len(keys), wanted)
+            table = (table[:, None] * few).reshape(len(table) * len(few), len(keys), wanted)
+            counts = (counts[:, None] * times).reshape(-1)
+        for at in even:
+            each = self._axes[at].rows(rows[at], block[at])
+            few, times = distinct(each.reshape(len(each), -1))
+            few = few.reshape(len(few), each.shape[1], wanted)
+            left = table.shape[1] // each.shape[1]
+            table = np.broadcast_to(table, (*table.shape[:2], wanted))
+            table = table.reshape(len(table), each.shape[1], left, wanted)
+            table = np.einsum("rsxk,usk->ruxk", table, few)
+            table = table.reshape(len(table) * len(few), left, wanted)
+            counts = (counts[:, None] * times).reshape(-1)
+        return np.broadcast_to(table[:, 0], (len(table), wanted)), counts
+
+    @cached_property
+    def lost(self) -> Fraction:
+        """The total variation between all sampled noises together and the ideal ones, or more."""
+        return sum((x.error * self._number(x.block) for x in self.released), Fraction(0))
+
+    @cached_property
+    def noise(self) -> float:
+        """More than the probability that any noise is not 0."""
+        return weighted.any_noise((_limited(x.rate), self._number(x.block)) for x in self.released)
+
+    def _number(self, block: Block) -> int:
+        """Return how many nodes a block has."""
+        return math.prod(
+            int(tree.starts[depth + 1] - tree.starts[depth])
+            for tree, depth in zip(self.trees, block, strict=True)
+        )
+
+    def one_by_one(self, kinds: int) -> bool:
+        """Whether each of this many kinds of rows has all its weights."""
+        return kinds <= self.most and kinds * max(x.size for x in self.trees) <= self.most_in_all
+
+
+class Fitted(NamedTuple):
+    """Estimates: integers for the finest cells, if there are any, and components to add to them.
+
+    The size is the sum of the absolute values that these are made of. It is infinite if a noisy
+    count may have been moved to a limit of its type.
+    """
+
+    of: Workload
+    base: Ints | None
+    parts: Parts
+    size: float
+
+    def along(self, weights: Sum, nodes: Nodes) -> tuple[NDArray[Any], Floats, float]:
+        """Return sums of estimates: integers (for integer weights), floats to add, and a bound.
+
+        Axes whose nodes are added up keep length 1; others have their nodes.
+        """
+        self.of.check(weights, nodes)
+        axes = list(zip(self.of._axes, weights, nodes, strict=True))
+        shape = [1 if each is not None else len(at) for _, each, at in axes]  # type: ignore[arg-type]
+        found = {key: self.parts[key] for key in product(*(x.touched(w, at) for x, w, at in axes)) if key in self.parts}
+        for place, (axis, each, at) in reversed([*enumerate(axes)]):
+            groups: dict[Block, dict[int, Floats]] = {}
+            for key, part in found.items():
+                groups.setdefault(key[:place], {})[key[place]] = part
+            found = {key: axis.read(group, place, each, at) for key, group in groups.items()}
+        more = np.broadcast_to(found.get((), np.zeros(shape)), shape)
+        given = [each for each in weights if each is not None]
+        heaviest = math.prod(max(float(np.abs(each).max()), 1e-300) for each in given)
+        rounding = 0.0
+        if self.size:
+            steps = self.of._steps + sum(each.size for each in given)
+            rounding = self.size * steps * self.of._grown * heaviest * _ROUNDING
+        base = np.zeros(shape, np.int64)
+        if self.base is not None:
+            base = self.base
+            size = float(np.abs(base.astype(np.float64)).sum())
+            added = []
+            for place, (axis, each, _) in enumerate(axes):
+                if each is not None:
+                    added.append(axis.spread(each))
+                    base = _contracted(base, place, added[-1])
+            for place, (axis, each, at) in enumerate(axes):
+                if each is None:
+                    base = axis.nodes(base, place, at)
+            # Small integers are exact.
+            heaviest = math.prod(float(np.abs(each).max()) for each in added)
+            whole = all((each == np.rint(each)).all() for each in added)
+            if base.dtype.kind == "f" and not (whole and heaviest * size < EXACT):
+                rounding += (sum(each.size for each in added) + 4) * _ROUNDING * heaviest * size
+        return base, more, rounding
+
+
+class _Even:
+    """An axis whose nodes of one depth have equally many leaves, down to the deepest that matters.
+
+    Depths below are in no table.
+    """
+
+    even = True
+
+    def __init__(self, tree: Tree, top: int) -> None:
+        self.tree, self.top = tree, top
+        self.sizes = [tree.starts[depth + 1] - tree.starts[depth] for depth in range(top + 1)]
+        self.size = self.sizes[-1]
+        self.with_cells = (top,)
+        self.steps = 8 * (top + 2) ** 2 * (max([1, *(self._each(d) for d in range(top))]) + 8)
+
+    def _each(self, depth: int) -> int:
+        """Return how many children a node of this depth has."""
+        return self.sizes[depth + 1] // self.sizes[depth]
+
+    def below(self, depth: int) -> list[int]:
+        """Return the depths up to this one at which there is more than one sibling."""
+        return [0, *(d for d in range(1, depth + 1) if self.sizes[d] > self.sizes[d - 1])]
+
+    def touched(self, weights: NDArray[Any] | None, nodes: Ints | None) -> list[int]:
+        """Return the depths of the components that a sum has."""
+        if weights is None:
+            inside, lost = self._inside(nodes)
+            return self.below(int(self.tree.depths[inside].max(initial=0))) + lost
+        raised, lost = _raised(self.tree, weights, self.top)
+        sums = self._sums(raised)
+        found = [0] if sums[0].any() else []
+        for depth in range(1, self.top + 1):
+            groups = sums[depth].reshape(self.sizes[depth - 1], -1)
+            if (groups != groups[:, :1]).any():
+                found.append(depth)
+        return found + lost
+
+    def _inside(self, nodes: Ints | None) -> tuple[Ints, list[int]]:
+        """Return the nodes of tables that are equal to these, and depths of those without."""
+        assert nodes is not None
+        lost = set()
+        while (deep := self.tree.depths[nodes] > self.top).any():
+            above = self.tree.parents[nodes[deep]]
+            if self.tree.loose or (self.tree.children[above] > 1).any():
+                lost.add(int(self.tree.depths[nodes].max()))
+            nodes = nodes.copy()
+            nodes[deep] = above
+        return nodes, sorted(lost)
+
+    def _sums(self, weights: NDArray[Any]) -> list[NDArray[Any]]:
+        """Return for each node of each depth the sum over the finest cells below it.
+
+        That is of the weights of nodes from the depth on; any further axes are kept.
+        """
+        found = [weights[self.tree.level(self.top)]]
+        for depth in reversed(range(self.top)):
+            groups = found[0].reshape(self.sizes[depth], -1, *weights.shape[1:])
+            own = weights[self.tree.level(depth)] * (self.size // self.sizes[depth])
+            found.insert(0, own + groups.sum(axis=1))
+        return found
+
+    def rows(self, functionals: Floats, depth: int) -> NDArray[Any]:
+        """Return at each node of a depth the components of functionals, as means of cells."""
+        raised = np.stack([_raised(self.tree, x, self.top)[0] for x in functionals.T], 1)
+        sums, found = self._sums(raised), []
+        for d in self.below(depth):
+            each = sums[d]
+            if d:
+                groups = each.reshape(self.sizes[d - 1], -1, each.shape[1])
+                each = (groups - groups.mean(axis=1, keepdims=True)).reshape(each.shape)
+                # Equal ones have none.
+                same = (groups == groups[:, :1]).all(axis=(0, 1))
+                each[:, same] = 0
+            each = each / (self.size // self.sizes[d])
+            found.append(np.repeat(each, self.sizes[depth] // self.sizes[d], axis=0))
+        return np.stack(found, 1)
+
+    def analysed(
+        self, values: Floats, place: int, depth: int
+    ) -> Iterator[tuple[int, Floats]]:
+        """Yield the components of a table along this axis."""
+        for d in range(depth, 0, -1):
+            shape = values.shape
+            groups = values.reshape(*shape[:place], self.sizes[d - 1], -1, *shape[place + 1 :])
+            means = groups.mean(axis=place + 1)
+            if self.sizes[d] > self.sizes[d - 1]:
+                yield d, (groups - np.expand_dims(means, place + 1)).reshape(shape)
+            values = means
+        yield 0, values
+
+    def read(
+        self, parts: dict[int, Floats], place: int, weights: NDArray[Any] | None, nodes: Ints | None
+    ) -> Floats:
+        """Return the sum along this axis, or the values at its nodes, from components."""
+        if weights is not None:
+            sums = self._sums(_raised(self.tree, weights.astype(np.float64), self.top)[0])
+            return sum(_contracted(x, place, sums[d] / self.size) for d, x in parts.items())  # type: ignore[return-value]
+        nodes, _ = self._inside(nodes)
+        depths = self.tree.depths[nodes]
+        shape = list(next(iter(parts.values())).shape)
+        shape[place] = len(nodes)
+        found = np.zeros(shape)
+        shape[place] = 1
+        whole = np.zeros(shape)
+        for depth in range(int(depths.max(initial=0)) + 1):
+            if depth:
+                whole = np.repeat(whole, self._each(depth - 1), axis=place)
+            if depth in parts:
+                whole = whole + parts[depth]
+            at = np.flatnonzero(depths == depth)
+            if at.size:
+                index = (slice(None),) * place
+                some = np.take(whole, nodes[at] - self.tree.starts[depth], axis=place)
+                found[(*index, at)] = some / self.sizes[depth]
+        return found
+
+    def cells(self, depth: int) -> tuple[Ints, Ints]:
+        """Return the places of the finest cells, in an array of these and in a table."""
+        return np.arange(self.size), np.arange(self.size)
+
+    def sums(self, base: Ints, place: int, depth: int) -> Ints:
+        """Return the sums at the nodes of a depth, from the finest cells."""
+        shape = base.shape
+        return base.reshape(*shape[:place], self.sizes[depth], -1, *shape[place + 1 :]).sum(place + 1)
+
+    def nodes(self, base: NDArray[Any], place: int, nodes: Ints) -> NDArray[Any]:
+        """Return the sums at some nodes, from the finest cells."""
+        nodes, _ = self._inside(nodes)
+        depths, shape = self.tree.depths[nodes], list(base.shape)
+        shape[place] = len(nodes)
+        found = np.zeros(shape, base.dtype)
+        for depth in np.unique(depths).tolist():
+            at = np.flatnonzero(depths == depth)
+            some = np.take(self.sums(base, place, depth), nodes[at] - self.tree.starts[depth], place)
+            found[(*(slice(None),) * place, at)] = some
+        return found
+
+    def spread(self, weights: NDArray[Any]) -> NDArray[Any]:
+        """Return the weights of the finest cells that stand for those of nodes."""
+        raised, _ = _raised(self.tree, weights, self.top)
+        found = raised[:1]
+        for depth in range(1, self.top + 1):
+            found = np.repeat(found, self._each(depth - 1)) + raised[self.tree.level(depth)]
+        return found
+
+
+class _Uneven:
+    """Any other axis: each component of the even ones has two passes along it."""
+
+    even = False
+
+    def __init__(self, tree: Tree, top: int) -> None:
+        self.tree, self.top, self.size = tree, top, tree.size
+        self.steps = 8 * (tree.depth + 2) ** 2 * (int(tree.children.max()) + 8)
+        self._known: dict[tuple[float, ...], LeastSquares] = {}
+        self.with_cells = [d for d in range(top + 1) if len(self.cells(d)[0])]
+
+    def below(self, depth: int) -> list[int]:
+        return [0]
+
+    def touched(self, weights: NDArray[Any] | None, nodes: Ints | None) -> list[int]:
+        return [0]
+
+    def squares(self, noise: Floats) -> LeastSquares:
+        """Return the least squares for these variances by depth, up to a factor."""
+        used = noise[(noise > 0) & np.isfinite(noise)]
+        noise = noise / used.max() if used.size else noise
+        key = tuple(float(f"{x:.12g}") for x in noise)
+        if key not in self._known:
+            padded = np.append(noise, np.full(self.tree.depth - self.top, np.inf))
+            self._known[key] = LeastSquares(self.tree, padded[self.tree.depths])
+        return self._known[key]
+
+    def missing(
+        self, squares: LeastSquares, weights: NDArray[Any] | None, nodes: Ints | None
+    ) -> int | None:
+        """Return the depth of nodes that the tables do not determine, if a sum has some."""
+        if weights is None:
+            assert nodes is not None
+            lost = nodes[~squares.found[nodes]]
+        elif squares.determined(weights[:, None])[0]:
+            return None
+        else:
+            lost = np.flatnonzero((weights != 0) & ~squares.found)
+            lost = lost if lost.size else np.flatnonzero(weights)
+        return int(self.tree.depths[lost].min()) if lost.size else None
+
+    def weights(self, squares: LeastSquares, functionals: Floats) -> Floats:
+        return squares.weights(functionals)
+
+    def analysed(self, values: Floats, place: int, depth: int) -> list[tuple[int, Floats]]:
+        return [(0, values)]
+
+    def read(
+        self, parts: dict[int, Floats], place: int, weights: NDArray[Any] | None, nodes: Ints | None
+    ) -> Floats:
+        if weights is None:
+            return np.take(parts[0], nodes, place)  # type: ignore[arg-type]
+        return _contracted(parts[0], place, weights)
+
+    def cells(self, depth: int) -> tuple[Ints, Ints]:
+        level = self.tree.level(depth)
+        found = np.arange(level.start, level.stop)
+        if not self.tree.loose and depth < self.top:
+            found = found[self.tree.children[level] == 0]
+        return found, found - level.start
+
+    def sums(self, base: Ints, place: int, depth: int) -> Ints:
+        return base[(*(slice(None),) * place, self.tree.level(depth))]
+
+    def nodes(self, base: NDArray[Any], place: int, nodes: Ints) -> NDArray[Any]:
+        return np.take(base, nodes, place)
+
+    def spread(self, weights: NDArray[Any]) -> NDArray[Any]:
+        return weights if self.tree.loose else _raised(self.tree, weights, self.top)[0]
+
+
+def _is_even(tree: Tree, top: int) -> bool:
+    """Whether nodes of one depth have equally many cells, down to the depth `top`."""
+    levels = [tree.children[tree.level(depth)] for depth in range(top)]
+    return not (tree.loose and top) and all(x.min() == x.max() for x in levels)
+
+
+def _raised(
+    tree: Tree, weights: NDArray[Any], top: int
+) -> tuple[NDArray[Any], list[int]]:
+    """Return weights of nodes at a depth and above that stand for others, and depths without.
+
+    Where the children of a node have one weight, it is that of the node.
+    """
+    found, lost = weights.copy(), []
+    for depth in reversed(range(top, tree.depth)):
+        level, inner = tree.below(depth), tree.inner[depth]
+        if tree.loose:
+            if found[level].any():
+                lost.append(depth + 1)
+            continue
+        least, most = (tree.over_children(depth, found[level], x) for x in (np.minimum, np.maximum))
+        if (least < most).any():
+            lost.append(depth + 1)
+        found[inner] += least
+        found[level] = 0
+    return found, lost[::-1]
+
+
+def _factors(table: Floats) -> list[Floats]:
+    """Return variances by depth on each axis whose products are in proportion to 1 / precisions.
+
+    If they are not products, those at the greatest depths of the other axes.
+    """
+    if not table.ndim:
+        return []
+    used, known = table > 0, np.isinf(table)
+    free = used & ~known
+    most = tuple(int(x.max(initial=0)) for x in np.nonzero(free if free.any() else used))
+    found, fits = [], np.ones(table.shape, np.bool_)
+    given = np.zeros(table.shape, np.bool_)
+    for axis in range(table.ndim):
+        others = tuple(x for x in range(table.ndim) if x != axis)
+        some = used.any(axis=others)
+        all_known = some & ~free.any(axis=others)
+        shape = [-1 if x == axis else 1 for x in range(table.ndim)]
+        fits &= some.reshape(shape)
+        given |= all_known.reshape(shape)
+        own = table[tuple(slice(None) if x == axis else at for x, at in enumerate(most))]
+        with np.errstate(divide="ignore"):
+            noise = np.where(some, np.where(all_known, 0.0, 1 / own), np.inf)
+        found.append(noise)
+    if (fits != used).any() or ((given & used) != known).any():
+        raise ValueError(
+            "tables of several uneven trees are accepted for all combinations of some depths of "
+            "each, with those of some depths known or not: give these"
+        )
+    return found
+
+
+def _over(values: NDArray[Any], axis: int, function: Any) -> NDArray[Any]:
+    """Return the result of a function of the first axis, applied to this one."""
+    moved = np.ascontiguousarray(np.moveaxis(values, axis, 0))
+    found: NDArray[Any] = np.moveaxis(function(moved), 0, axis)
+    return found
+
+
+def _contracted(values: NDArray[Any], axis: int, weights: NDArray[Any]) -> NDArray[Any]:
+    """Return the weighted sum along an axis, which keeps length 1."""
+    used = np.flatnonzero(weights)
+    found: NDArray[Any]
+    if used.size == weights.size and (weights == 1).all():
+        found = values.sum(axis=axis)
+    else:
+        found = np.tensordot(np.take(values, used, axis=axis), weights[used], axes=(axis, 0))
+    return np.expand_dims(found, axis)
+
+
+def _distinct(rows: Floats) -> tuple[Floats, Floats]:
+    """Return the different rows but for 0, and how often each occurs."""
+    codes = np.zeros(len(rows), np.int64)
+    for column in rows.T:
+        values, which = np.unique(column, return_inverse=True)
+        _, codes = np.unique(codes * len(values) + which.reshape(-1), return_inverse=True)
+    _, first, counts = np.unique(codes, return_index=True, return_counts=True)
+    found = rows[first]
+    used = found.any(axis=1)
+    return found[used], counts[used].astype(np.float64)
