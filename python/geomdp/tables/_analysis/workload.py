@@ -8,7 +8,7 @@ times, and some are public. ``docs/proofs.md``, section 17, derives the formulas
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -78,15 +78,14 @@ class Workload:
         self.trees, self.known = list(trees), list(known)
         self.released = [Release(*each) for each in released]
         blocks = [*(each.block for each in self.released), *self.known]
-        tops = [max(depths, default=0) for depths in zip(*blocks, strict=True)]
+        used = [sorted({0, *(block[x] for block in blocks)}) for x in range(len(self.trees))]
         self._axes = [
-            _Even(tree, top) if _is_even(tree, top) else _Uneven(tree, top)
-            for tree, top in zip(self.trees, tops or [0] * len(self.trees), strict=True)
+            (_Even if _is_even(tree, max(depths)) else _Uneven)(tree, depths)
+            for tree, depths in zip(self.trees, used, strict=True)
         ]
         self._uneven = [place for place, axis in enumerate(self._axes) if not axis.even]
-        #: More than the roundings on the way of a number, and how much they let it grow.
-        self._steps = 8 * (len(blocks) + 8) + sum(axis.steps for axis in self._axes)
-        self._grown = math.prod((x.tree.depth + 1) * (2 * x.top + 1) for x in self._axes)
+        #: More than the roundings on the way of a number to a component.
+        self._steps = 4 * (len(blocks) + 8) + sum(axis.steps for axis in self._axes)
         scale = _of_weights(each.rate for each in self.released) if self.released else 1.0
         noise = [weighted.variance(scale * _limited(each.rate)) for each in self.released]
         # A lower bound keeps the numerics in order.
@@ -188,10 +187,12 @@ class Workload:
         if base is not None and leaves_alone:
             return Fitted(self, base, parts, 0.0)
         for place, (block, table) in enumerate(zip(self._blocks, tables, strict=True)):
-            more = table if base is None else table - self._read(base, block)
+            more = table if small else table.astype(np.float64)
+            if base is not None:
+                more = table - self._read(base, block)
             if more.any():
-                size += float(np.abs(more.astype(np.float64)).sum())
-                self._add(parts, place, block, more * float(self._cells(block)))
+                size = max(size, float(np.abs(more.astype(np.float64)).sum()))
+                self._add(parts, place, block, more)
         for key, part in parts.items():
             for place, squares in zip(self._uneven, self._squares[key], strict=True):
                 part = _over(part, place, squares)
@@ -200,16 +201,15 @@ class Workload:
 
     def _base(self, tables: Sequence[Ints]) -> Ints | None:
         """Return the sums of a table of the finest cells, which may be several blocks."""
-        first = {block: table for block, table in reversed([*zip(self._blocks, tables, strict=True)])}
+        first = dict(reversed([*zip(self._blocks, tables, strict=True)]))
         first |= {b: t for b, t in zip(self.known, tables[len(self.released) :], strict=True)}
+        blocks = list(product(*(axis.with_cells for axis in self._axes)))
+        if not all(block in first for block in blocks):
+            return None
         found = np.zeros([axis.size for axis in self._axes], np.int64)
-        for block in product(*(axis.with_cells for axis in self._axes)):
-            table = first.get(block)
-            if table is not None:
-                pairs = [axis.cells(depth) for axis, depth in zip(self._axes, block, strict=True)]
-                found[np.ix_(*(x for x, _ in pairs))] = table[np.ix_(*(x for _, x in pairs))]
-            elif not any(tree.loose for tree in self.trees):
-                return None
+        for block in blocks:
+            pairs = [axis.cells(depth) for axis, depth in zip(self._axes, block, strict=True)]
+            found[np.ix_(*(x for x, _ in pairs))] = first[block][np.ix_(*(x for _, x in pairs))]
         for place in self._uneven:
             if not self.trees[place].loose:
                 found = _over(found, place, self.trees[place].sums)
@@ -226,10 +226,18 @@ class Workload:
         found: Parts = {(): values}
         for at, (axis, depth) in enumerate(zip(self._axes, block, strict=True)):
             found = {
-                (*key, more): part
+                (*key, d): axis.sums(each, at, d) if axis.even else each
                 for key, each in found.items()
-                for more, part in axis.analysed(each, at, depth)
+                for d in axis.below(depth)
             }
+        # Sums of integers are exact, and means are differences of them.
+        found = {key: part * float(self._cells(key)) for key, part in found.items()}
+        for at, (axis, depth) in enumerate(zip(self._axes, block, strict=True)):
+            depths = axis.below(depth)
+            for key in reversed(found):
+                if key[at]:
+                    above = found[(*key[:at], depths[depths.index(key[at]) - 1], *key[at + 1 :])]
+                    _groups(found[key], at, above.shape[at])[...] -= np.expand_dims(above, at + 1)
         depths = self._depths(block)
         levels = [self.trees[x].level(block[x]) for x in self._uneven]
         for key, part in found.items():
@@ -384,12 +392,10 @@ class Fitted(NamedTuple):
                 groups.setdefault(key[:place], {})[key[place]] = part
             found = {key: axis.read(group, place, each, at) for key, group in groups.items()}
         more = np.broadcast_to(found.get((), np.zeros(shape)), shape)
-        given = [each for each in weights if each is not None]
-        heaviest = math.prod(max(float(np.abs(each).max()), 1e-300) for each in given)
-        rounding = 0.0
+        steps, rounding = self.of._steps + sum(x.size for x in self.of._axes), 0.0
         if self.size:
-            steps = self.of._steps + sum(each.size for each in given)
-            rounding = self.size * steps * self.of._grown * heaviest * _ROUNDING
+            grown = math.prod(axis.grown(each, at) for axis, each, at in axes)
+            rounding = self.size * steps * _ROUNDING * grown
         base = np.zeros(shape, np.int64)
         if self.base is not None:
             base = self.base
@@ -418,12 +424,12 @@ class _Even:
 
     even = True
 
-    def __init__(self, tree: Tree, top: int) -> None:
-        self.tree, self.top = tree, top
+    def __init__(self, tree: Tree, used: Sequence[int]) -> None:
+        self.tree, self.top = tree, (top := used[-1])
         self.sizes = [tree.starts[depth + 1] - tree.starts[depth] for depth in range(top + 1)]
         self.size = self.sizes[-1]
-        self.with_cells = (top,)
-        self.steps = 8 * (top + 2) ** 2 * (max([1, *(self._each(d) for d in range(top))]) + 8)
+        self.with_cells = [top]
+        self.steps = 4 * (top + 2)
 
     def _each(self, depth: int) -> int:
         """Return how many children a node of this depth has."""
@@ -446,6 +452,16 @@ class _Even:
             if (groups != groups[:, :1]).any():
                 found.append(depth)
         return found + lost
+
+    def grown(self, weights: NDArray[Any] | None, nodes: Ints | None) -> float:
+        """Return how much a sum, or a value, may exceed all numbers that it is made of."""
+        if weights is None:
+            return 2.0 * max(self.touched(None, nodes)) + 1
+        sums = self._sums(_raised(self.tree, weights, self.top)[0])
+        return sum(
+            (2 if depth else 1) * float(np.abs(each).max()) / (self.size // self.sizes[depth])
+            for depth, each in enumerate(sums)
+        )
 
     def _inside(self, nodes: Ints | None) -> tuple[Ints, list[int]]:
         """Return the nodes of tables that are equal to these, and depths of those without."""
@@ -487,19 +503,6 @@ class _Even:
             found.append(np.repeat(each, self.sizes[depth] // self.sizes[d], axis=0))
         return np.stack(found, 1)
 
-    def analysed(
-        self, values: Floats, place: int, depth: int
-    ) -> Iterator[tuple[int, Floats]]:
-        """Yield the components of a table along this axis."""
-        for d in range(depth, 0, -1):
-            shape = values.shape
-            groups = values.reshape(*shape[:place], self.sizes[d - 1], -1, *shape[place + 1 :])
-            means = groups.mean(axis=place + 1)
-            if self.sizes[d] > self.sizes[d - 1]:
-                yield d, (groups - np.expand_dims(means, place + 1)).reshape(shape)
-            values = means
-        yield 0, values
-
     def read(
         self, parts: dict[int, Floats], place: int, weights: NDArray[Any] | None, nodes: Ints | None
     ) -> Floats:
@@ -507,24 +510,35 @@ class _Even:
         if weights is not None:
             sums = self._sums(_raised(self.tree, weights.astype(np.float64), self.top)[0])
             return sum(_contracted(x, place, sums[d] / self.size) for d, x in parts.items())  # type: ignore[return-value]
-        nodes, _ = self._inside(nodes)
-        depths = self.tree.depths[nodes]
         shape = list(next(iter(parts.values())).shape)
-        shape[place] = len(nodes)
-        found = np.zeros(shape)
-        shape[place] = 1
-        whole = np.zeros(shape)
-        for depth in range(int(depths.max(initial=0)) + 1):
-            if depth:
-                whole = np.repeat(whole, self._each(depth - 1), axis=place)
-            if depth in parts:
-                whole = whole + parts[depth]
-            at = np.flatnonzero(depths == depth)
-            if at.size:
-                index = (slice(None),) * place
-                some = np.take(whole, nodes[at] - self.tree.starts[depth], axis=place)
-                found[(*index, at)] = some / self.sizes[depth]
-        return found
+
+        def level(depth: int) -> Floats:
+            shape[place] = self.sizes[depth]
+            found = np.zeros(1)
+            for d, part in parts.items():
+                if d <= depth:
+                    times = 1 if d == 0 else self.sizes[depth] // self.sizes[d]
+                    found = found + (part if times == 1 else np.repeat(part, times, place))
+            return np.broadcast_to(found / self.sizes[depth], shape)
+
+        return self._picked(level, place, nodes)
+
+    def _picked(
+        self, level: Callable[[int], NDArray[Any]], place: int, nodes: Ints | None
+    ) -> NDArray[Any]:
+        """Return the values at some nodes, from those of all nodes of a depth."""
+        nodes, _ = self._inside(nodes)
+        depths, picked, order = self.tree.depths[nodes], [], []
+        for depth in sorted({*depths.tolist()}) or [0]:
+            at, values = np.flatnonzero(depths == depth), level(depth)
+            places = nodes[at] - self.tree.starts[depth]
+            if not np.array_equal(places, np.arange(self.sizes[depth])):
+                values = np.take(values, places, place)
+            picked.append(values)
+            order.append(at)
+        if len(picked) == 1:
+            return picked[0]
+        return np.take(np.concatenate(picked, place), np.argsort(np.concatenate(order)), place)
 
     def cells(self, depth: int) -> tuple[Ints, Ints]:
         """Return the places of the finest cells, in an array of these and in a table."""
@@ -532,20 +546,13 @@ class _Even:
 
     def sums(self, base: Ints, place: int, depth: int) -> Ints:
         """Return the sums at the nodes of a depth, from the finest cells."""
-        shape = base.shape
-        return base.reshape(*shape[:place], self.sizes[depth], -1, *shape[place + 1 :]).sum(place + 1)
+        if base.shape[place] == self.sizes[depth]:
+            return base
+        return _groups(base, place, self.sizes[depth]).sum(place + 1)
 
     def nodes(self, base: NDArray[Any], place: int, nodes: Ints) -> NDArray[Any]:
         """Return the sums at some nodes, from the finest cells."""
-        nodes, _ = self._inside(nodes)
-        depths, shape = self.tree.depths[nodes], list(base.shape)
-        shape[place] = len(nodes)
-        found = np.zeros(shape, base.dtype)
-        for depth in np.unique(depths).tolist():
-            at = np.flatnonzero(depths == depth)
-            some = np.take(self.sums(base, place, depth), nodes[at] - self.tree.starts[depth], place)
-            found[(*(slice(None),) * place, at)] = some
-        return found
+        return self._picked(lambda depth: self.sums(base, place, depth), place, nodes)
 
     def spread(self, weights: NDArray[Any]) -> NDArray[Any]:
         """Return the weights of the finest cells that stand for those of nodes."""
@@ -561,11 +568,12 @@ class _Uneven:
 
     even = False
 
-    def __init__(self, tree: Tree, top: int) -> None:
-        self.tree, self.top, self.size = tree, top, tree.size
+    def __init__(self, tree: Tree, used: Sequence[int]) -> None:
+        self.tree, self.top, self.size = tree, used[-1], tree.size
         self.steps = 8 * (tree.depth + 2) ** 2 * (int(tree.children.max()) + 8)
         self._known: dict[tuple[float, ...], LeastSquares] = {}
-        self.with_cells = [d for d in range(top + 1) if len(self.cells(d)[0])]
+        depths = used if tree.loose else range(self.top + 1)
+        self.with_cells = [depth for depth in depths if len(self.cells(depth)[0])]
 
     def below(self, depth: int) -> list[int]:
         return [0]
@@ -583,6 +591,13 @@ class _Uneven:
             self._known[key] = LeastSquares(self.tree, padded[self.tree.depths])
         return self._known[key]
 
+    def grown(self, weights: NDArray[Any] | None, nodes: Ints | None) -> float:
+        """Return how much a sum, or a value, may exceed all numbers that it is made of."""
+        depth, heaviest = self.tree.depth, 1.0
+        if weights is not None:
+            heaviest = (depth + 1) * float(np.abs(weights).max())
+        return (2 * depth + 1) * heaviest
+
     def missing(
         self, squares: LeastSquares, weights: NDArray[Any] | None, nodes: Ints | None
     ) -> int | None:
@@ -599,9 +614,6 @@ class _Uneven:
 
     def weights(self, squares: LeastSquares, functionals: Floats) -> Floats:
         return squares.weights(functionals)
-
-    def analysed(self, values: Floats, place: int, depth: int) -> list[tuple[int, Floats]]:
-        return [(0, values)]
 
     def read(
         self, parts: dict[int, Floats], place: int, weights: NDArray[Any] | None, nodes: Ints | None
@@ -684,6 +696,12 @@ def _factors(table: Floats) -> list[Floats]:
             "each, with those of some depths known or not: give these"
         )
     return found
+
+
+def _groups(values: NDArray[Any], axis: int, many: int) -> NDArray[Any]:
+    """Return a view with an axis for groups of siblings, and one for the siblings of each."""
+    shape = values.shape
+    return values.reshape(*shape[:axis], many, shape[axis] // many, *shape[axis + 1 :])
 
 
 def _over(values: NDArray[Any], axis: int, function: Any) -> NDArray[Any]:
