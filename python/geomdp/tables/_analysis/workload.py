@@ -102,7 +102,7 @@ class Workload:
         for block, precision in zip(self._blocks, self._precisions, strict=True):
             for key in self._below(block):
                 if key not in self._tables:
-                    self._tables[key] = np.zeros([self._axes[x].top + 1 for x in self._uneven])
+                    self._tables[key] = np.zeros([self.trees[x].depth + 1 for x in self._uneven])
                 self._tables[key][self._depths(block)] += precision
         self._squares = {
             key: [
@@ -138,13 +138,16 @@ class Workload:
         """
         axes = list(zip(self._axes, asked, nodes, strict=True))
         lost: list[Block] = []
+        seen: dict[int, int | None] = {}
         for key in product(*(x.touched(weights, at) for x, weights, at in axes)):
             if key not in self._tables:
                 lost.append(key)
                 continue
             for place, squares in zip(self._uneven, self._squares[key], strict=True):
-                depth = self._axes[place].missing(squares, asked[place], nodes[place])
-                if depth is not None:
+                if id(squares) not in seen:
+                    axis = self._axes[place]
+                    seen[id(squares)] = axis.missing(squares, asked[place], nodes[place])
+                if (depth := seen[id(squares)]) is not None:
                     lost.append((*key[:place], depth, *key[place + 1 :]))
         if lost:
             raise Undetermined(lost)
@@ -182,22 +185,60 @@ class Workload:
             limits.min < each.min() and each.max() < limits.max for each in noisy
         ) and all(np.abs(each.astype(np.float64)).sum() < _LARGEST for each in tables)
         base = self._base(tables) if small else None
-        parts: Parts = {}
-        size = 0.0
         if base is not None and leaves_alone:
-            return Fitted(self, base, parts, 0.0)
-        for place, (block, table) in enumerate(zip(self._blocks, tables, strict=True)):
-            more = table if small else table.astype(np.float64)
-            if base is not None:
-                more = table - self._read(base, block)
-            if more.any():
-                size = max(size, float(np.abs(more.astype(np.float64)).sum()))
-                self._add(parts, place, block, more)
-        for key, part in parts.items():
+            return Fitted(self, base, {}, 0.0)
+        sums, fixed, size = dict[Block, Floats](), dict[Block, Floats](), 0.0
+        for block, precision, table in zip(self._blocks, self._precisions, tables, strict=True):
+            more = (table - (0 if base is None else self._read(base, block))).astype(np.float64)
+            if not more.any():
+                continue
+            size = max(size, float(np.abs(more).sum()))
+            key = max(self._below(block))
+            found, empty = (fixed, math.nan) if math.isinf(precision) else (sums, 0.0)
+            if key not in found:
+                shape = [x.sizes[d] if x.even else x.size for x, d in zip(self._axes, key)]
+                found[key] = np.full(shape, empty)
+            levels = [
+                slice(None) if x.even else x.tree.level(d) for x, d in zip(self._axes, block)
+            ]
+            if found is fixed:
+                found[key][tuple(levels)] = more
+            else:
+                found[key][tuple(levels)] += more * precision
+        for place, axis in enumerate(self._axes):
+            depths = axis.below(axis.top)
+            for depth, above in zip(depths[:0:-1], depths[-2::-1]):
+                for found in (sums, fixed):
+                    for key in [key for key in found if key[place] == depth]:
+                        to = (*key[:place], above, *key[place + 1 :])
+                        added = axis.sums(found[key], place, above)
+                        if to in found and found is fixed:
+                            added = np.where(np.isnan(found[to]), added, found[to])
+                        elif to in found:
+                            added = added + found[to]
+                        found[to] = added
+        parts = {}
+        for key in {*sums, *fixed}:
+            inverse = self._inverse(key) * self._cells(key)
+            part = sums.get(key, 0.0) * inverse
+            if key in fixed:
+                part = np.where(np.isnan(fixed[key]), part, fixed[key] * self._cells(key))
+            for place, depth in enumerate(key):
+                if depth:
+                    groups = _groups(part, place, self._axes[place].above(depth))
+                    groups -= groups.mean(axis=place + 1, keepdims=True)
             for place, squares in zip(self._uneven, self._squares[key], strict=True):
                 part = _over(part, place, squares)
             parts[key] = part
         return Fitted(self, base, parts, size if small else math.inf)
+
+    def _inverse(self, key: Block) -> Floats:
+        """Return for the nodes of axes that are not even one over the precision, or 0."""
+        table, trees = self._tables[key], [self.trees[place] for place in self._uneven]
+        with np.errstate(divide="ignore"):
+            inverse = np.where(table > 0, 1 / table, 0.0)
+        shape = [1 if axis.even else axis.size for axis in self._axes]
+        return inverse[np.ix_(*(tree.depths for tree in trees))].reshape(shape)
 
     def _base(self, tables: Sequence[Ints]) -> Ints | None:
         """Return the sums of a table of the finest cells, which may be several blocks."""
@@ -221,67 +262,26 @@ class Workload:
             base = axis.sums(base, place, depth)
         return base
 
-    def _add(self, parts: Parts, place: int, block: Block, values: Floats) -> None:
-        """Add the components of a table to the means, by precision, of those of all tables."""
-        found: Parts = {(): values}
-        for at, (axis, depth) in enumerate(zip(self._axes, block, strict=True)):
-            found = {
-                (*key, d): axis.sums(each, at, d) if axis.even else each
-                for key, each in found.items()
-                for d in axis.below(depth)
-            }
-        # Sums of integers are exact, and means are differences of them.
-        found = {key: part * float(self._cells(key)) for key, part in found.items()}
-        for at, (axis, depth) in enumerate(zip(self._axes, block, strict=True)):
-            depths = axis.below(depth)
-            for key in reversed(found):
-                if key[at]:
-                    above = found[(*key[:at], depths[depths.index(key[at]) - 1], *key[at + 1 :])]
-                    _groups(found[key], at, above.shape[at])[...] -= np.expand_dims(above, at + 1)
-        depths = self._depths(block)
-        levels = [self.trees[x].level(block[x]) for x in self._uneven]
-        for key, part in found.items():
-            whole = self._tables[key][depths]
-            known = place >= len(self.released)
-            if math.isinf(whole) and not known:
-                continue
-            if key not in parts:
-                shape = [
-                    part.shape[x] if axis.even else self.trees[x].size
-                    for x, axis in enumerate(self._axes)
-                ]
-                parts[key] = np.zeros(shape)
-            index: list[Any] = [slice(None)] * len(self._axes)
-            for x, level in zip(self._uneven, levels, strict=True):
-                index[x] = level
-            if known:
-                parts[key][tuple(index)] = part
-            else:
-                parts[key][tuple(index)] += part * (self._precisions[place] / whole)
-
     # Errors
 
     def joint(self, asked: Sequence[Sum], nodes: Sequence[int]) -> Errors:
         """Return the errors of sums, at a node of each axis where they have each by itself."""
-        rows = self._functionals(asked, nodes)
-        parts = []
-        for place, each in enumerate(self.released):
-            weights, counts = self._weights(place, rows, len(asked), _distinct)
-            parts.append((each.rate, weights, counts))
-        return Errors(parts)
+        rows, known = self._functionals(asked, nodes), dict[tuple[int, int], Any]()
+        return Errors(
+            [
+                (each.rate, *self._weights(place, rows, len(asked), _distinct, known))
+                for place, each in enumerate(self.released)
+            ]
+        )
 
     def weights(self, asked: Sum, nodes: Sequence[int]) -> list[Floats]:
         """Return the weights of the noises of each released block in a sum, in its shape."""
-        rows = self._functionals([asked], nodes)
-        found = []
-        for place, each in enumerate(self.released):
-            weights, _ = self._weights(place, rows, 1, lambda x: (x, np.ones(len(x))))
-            shape = [
-                tree.starts[depth + 1] - tree.starts[depth]
-                for tree, depth in zip(self.trees, each.block, strict=True)
-            ]
+        rows, found = self._functionals([asked], nodes), []
+        for place, (block, _, _) in enumerate(self.released):
+            weights, _ = self._weights(place, rows, 1, lambda x: (x, np.ones(len(x))), {})
+            shape = self._shape(block)
             # Axes that are not even come first.
-            order = [*self._uneven, *(x for x, y in enumerate(self._axes) if y.even)]
+            order = [*self._uneven, *(x for x, axis in enumerate(self._axes) if axis.even)]
             shaped = weights[:, 0].reshape([shape[x] for x in order])
             found.append(np.transpose(shaped, np.argsort(order)))
         return found
@@ -290,75 +290,72 @@ class Workload:
         """Return for each axis the weights of its nodes, a column for each sum."""
         found = []
         for place, (tree, node) in enumerate(zip(self.trees, nodes, strict=True)):
-            vectors = [each[place] for each in asked]
-            functionals = np.zeros((tree.size, len(vectors)))
-            for column, each in enumerate(vectors):
-                if each is None:
-                    functionals[node, column] = 1
-                else:
-                    functionals[:, column] = each
+            functionals = np.zeros((tree.size, len(asked)))
+            for column, each in enumerate(asked):
+                own = each[place]
+                functionals[node if own is None else slice(None), column] = 1 if own is None else own
             found.append(functionals)
         for each in asked:
             self.check(each, [np.array([node]) for node in nodes])
         return found
 
-    def _weights(
-        self, place: int, rows: list[Floats], wanted: int, distinct: Any
-    ) -> tuple[Floats, Floats]:
-        """Return weights of the noises of a released block, a row for each, and how many have them.
+    @cached_property
+    def _shares(self) -> list[Floats]:
+        """The part of each released block in the mean of each of its components."""
+        found = []
+        for (block, _, _), precision in zip(self.released, self._precisions, strict=False):
+            depths = self._depths(block)
+            found.append(precision / np.array([self._tables[x][depths] for x in self._below(block)]))
+        return found
 
-        Rows that one axis does not distinguish are contracted once.
+    def _weights(
+        self, place: int, rows: list[Floats], wanted: int, distinct: Any, known: dict[Any, Any]
+    ) -> tuple[Floats, Floats]:
+        """Return the different weights of the noises of a released block, and how many have them.
+
+        What is `known` of even axes and depths is kept.
         """
-        block = self.released[place].block
-        keys = list(self._below(block))
-        depths, share = self._depths(block), []
-        for key in keys:
-            whole = self._tables[key][depths]
-            share.append(0.0 if math.isinf(whole) else self._precisions[place] / whole)
-        even = [x for x, axis in enumerate(self._axes) if axis.even]
-        table = np.array(share)[None, :, None]
-        counts = np.ones(1)
+        block, counts = self.released[place].block, np.ones(1)
+        table = np.tile(self._shares[place][None, :, None], wanted)
         for number, at in enumerate(self._uneven):
-            level = self.trees[at].level(block[at])
             # Each component has its own weights along an axis that is not even.
-            found: dict[int, Floats] = {}
-            for key in keys:
-                squares = self._squares[key][number]
-                if id(squares) not in found:
-                    found[id(squares)] = self._axes[at].weights(squares, rows[at])[level]
-            each = np.stack([found[id(self._squares[key][number])] for key in keys], 1)
+            squares = [self._squares[key][number] for key in self._below(block)]
+            found = {id(each): each.weights(rows[at]) for each in squares}
+            level = self.trees[at].level(block[at])
+            each = np.stack([found[id(x)][level] for x in squares], 1)
             few, times = distinct(each.reshape(len(each), -1))
-            few = few.reshape(len(few), len(keys), wanted)
-            table = (table[:, None] * few).reshape(len(table) * len(few), len(keys), wanted)
+            few = few.reshape(len(few), *each.shape[1:])
+            table = (table[:, None] * few).reshape(-1, *each.shape[1:])
             counts = (counts[:, None] * times).reshape(-1)
-        for at in even:
-            each = self._axes[at].rows(rows[at], block[at])
-            few, times = distinct(each.reshape(len(each), -1))
-            few = few.reshape(len(few), each.shape[1], wanted)
-            left = table.shape[1] // each.shape[1]
-            table = np.broadcast_to(table, (*table.shape[:2], wanted))
-            table = table.reshape(len(table), each.shape[1], left, wanted)
-            table = np.einsum("rsxk,usk->ruxk", table, few)
+        for at, (axis, depth) in enumerate(zip(self._axes, block, strict=True)):
+            if not axis.even:
+                continue
+            if (at, depth) not in known:
+                each = axis.rows(rows[at], depth)
+                few, times = distinct(each.reshape(len(each), -1))
+                known[at, depth] = few.reshape(len(few), *each.shape[1:]), times
+            few, times = known[at, depth]
+            left = table.shape[1] // few.shape[1]
+            table = table.reshape(len(table), few.shape[1], left, wanted)
+            table = (table[:, None] * few[:, :, None]).sum(axis=2)
             table = table.reshape(len(table) * len(few), left, wanted)
             counts = (counts[:, None] * times).reshape(-1)
-        return np.broadcast_to(table[:, 0], (len(table), wanted)), counts
+        return table[:, 0], counts
 
     @cached_property
     def lost(self) -> Fraction:
         """The total variation between all sampled noises together and the ideal ones, or more."""
-        return sum((x.error * self._number(x.block) for x in self.released), Fraction(0))
+        return sum((x.error * math.prod(self._shape(x.block)) for x in self.released), Fraction(0))
 
     @cached_property
     def noise(self) -> float:
         """More than the probability that any noise is not 0."""
-        return weighted.any_noise((_limited(x.rate), self._number(x.block)) for x in self.released)
+        return weighted.any_noise((_limited(x.rate), math.prod(self._shape(x.block))) for x in self.released)
 
-    def _number(self, block: Block) -> int:
-        """Return how many nodes a block has."""
-        return math.prod(
-            int(tree.starts[depth + 1] - tree.starts[depth])
-            for tree, depth in zip(self.trees, block, strict=True)
-        )
+    def _shape(self, block: Block) -> list[int]:
+        """Return how many nodes a block has on each axis."""
+        pairs = zip(self.trees, block, strict=True)
+        return [tree.starts[depth + 1] - tree.starts[depth] for tree, depth in pairs]
 
     def one_by_one(self, kinds: int) -> bool:
         """Whether each of this many kinds of rows has all its weights."""
@@ -429,7 +426,7 @@ class _Even:
         self.sizes = [tree.starts[depth + 1] - tree.starts[depth] for depth in range(top + 1)]
         self.size = self.sizes[-1]
         self.with_cells = [top]
-        self.steps = 4 * (top + 2)
+        self.steps = 4 * (sum(map(self._each, range(top))) + 2 * top + 2)
 
     def _each(self, depth: int) -> int:
         """Return how many children a node of this depth has."""
@@ -438,6 +435,10 @@ class _Even:
     def below(self, depth: int) -> list[int]:
         """Return the depths up to this one at which there is more than one sibling."""
         return [0, *(d for d in range(1, depth + 1) if self.sizes[d] > self.sizes[d - 1])]
+
+    def above(self, depth: int) -> int:
+        """Return the number of parents of the nodes of a depth, the last ones with siblings."""
+        return next(n for n in reversed(self.sizes[:depth]) if n < self.sizes[depth])
 
     def touched(self, weights: NDArray[Any] | None, nodes: Ints | None) -> list[int]:
         """Return the depths of the components that a sum has."""
@@ -587,8 +588,7 @@ class _Uneven:
         noise = noise / used.max() if used.size else noise
         key = tuple(float(f"{x:.12g}") for x in noise)
         if key not in self._known:
-            padded = np.append(noise, np.full(self.tree.depth - self.top, np.inf))
-            self._known[key] = LeastSquares(self.tree, padded[self.tree.depths])
+            self._known[key] = LeastSquares(self.tree, noise[self.tree.depths])
         return self._known[key]
 
     def grown(self, weights: NDArray[Any] | None, nodes: Ints | None) -> float:
@@ -611,9 +611,6 @@ class _Uneven:
             lost = np.flatnonzero((weights != 0) & ~squares.found)
             lost = lost if lost.size else np.flatnonzero(weights)
         return int(self.tree.depths[lost].min()) if lost.size else None
-
-    def weights(self, squares: LeastSquares, functionals: Floats) -> Floats:
-        return squares.weights(functionals)
 
     def read(
         self, parts: dict[int, Floats], place: int, weights: NDArray[Any] | None, nodes: Ints | None
