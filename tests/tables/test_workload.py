@@ -242,3 +242,31 @@ def test_any_workload_has_the_constrained_least_squares(make: Any) -> None:
         asked = workload(rng, trees, int(rng.integers(0, 6)), int(rng.integers(0, 4)))
         counts += check(rng, asked)
     assert (counts > 30).all()
+
+
+@pytest.mark.parametrize("make", [lists, regulars, one_uneven, loose])
+def test_two_passes_are_never_below_and_near(make: Any) -> None:
+    rng, level, ratios = np.random.default_rng(6), 0.05, []
+    for _ in range(40):
+        trees = make(rng)
+        asked = workload(rng, trees, int(rng.integers(1, 6)), int(rng.integers(0, 3)))
+        for _ in range(4):
+            given, nodes = a_sum(rng, trees)
+            try:
+                wide = asked.bounds(given, nodes, level)
+            except Undetermined:
+                continue
+            rows = itertools.product(*([0] if x is None else x.tolist() for x in nodes))
+            for reach, at in zip(wide.reshape(-1), rows, strict=True):
+                errors = asked.joint([given], at)
+                terms = [weighted.Term(float(r), w, n) for r, w, n in errors.of([1.0])]
+                if not terms:
+                    continue
+                tilted = weighted.by_tilting(terms, level)
+                # Of small noise, the exact bound is 0.
+                assert reach >= errors.reach([1.0], level) - 1e-9
+                assert reach >= tilted * (1 - 1e-6)
+                ratios.append(reach / tilted)
+    assert len(ratios) > 100
+    assert max(ratios) < 2
+    print(np.quantile(ratios, [0, 0.1, 0.5, 0.9, 1]))

@@ -206,8 +206,11 @@ class LeastSquares:
         found: _Floats = self.own.copy()
         for depth in range(self.tree.depth):
             level = self.tree.below(depth)
-            parents = self.tree.parents[level]
-            found[level] -= self.gain[level] ** 2 * (self.below[parents] - found[parents])
+            gain, parents = self.gain[level], self.tree.parents[level]
+            # Beside a node without a value the others say nothing of it, nor it of them.
+            some = (gain > 0) & np.isfinite(self.own[level])
+            left = np.where(some, self.below[parents] - found[parents], 0)
+            found[level] -= gain**2 * left
         return found
 
     def weights(self, functional: _Floats) -> _Floats:
@@ -264,8 +267,10 @@ class LeastSquares:
         gains between them; that of two children of p is the product of their gains times
         ``variance(p) - below(p)``; and every gain on the way to them is a factor.
         """
-        tree, own = self.tree, factors / self.noise
+        tree, own = self.tree, np.zeros(self.tree.size)
+        np.divide(factors, self.noise, out=own, where=self.noise > 0)
         down, beside = np.zeros(tree.size), np.zeros(tree.size)
+        known = np.where(np.isfinite(self.variances), self.variances, 0)
         for depth in reversed(range(tree.depth)):
             inner, below = tree.inner[depth], tree.below(depth)
             reached = self.gain[below] * np.maximum(own[below], down[below])
@@ -283,10 +288,10 @@ class LeastSquares:
         for depth in range(tree.depth):
             level = tree.below(depth)
             p = tree.parents[level]
-            siblings = (self.below[p] - self.variances[p]) * beside[level]
-            upper = np.maximum(self.variances[p] * own[p], siblings)
+            siblings = np.where(np.isfinite(self.below[p]), self.below[p] - known[p], 0) * beside[level]
+            upper = np.maximum(known[p] * own[p], siblings)
             out[level] = self.gain[level] * np.maximum(out[p], upper)
-        return np.maximum(out, self.variances * down)
+        return np.maximum(out, known * down)
 
 
 def closest(parent: Ints, values: Ints, weights: _Floats) -> Ints:

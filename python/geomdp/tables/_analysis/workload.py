@@ -342,6 +342,110 @@ class Workload:
             counts = (counts[:, None] * times).reshape(-1)
         return table[:, 0], counts
 
+    def bounds(self, asked: Sum, nodes: Nodes, level: float) -> Floats:
+        """Return the reach of each of many sums in two passes along each axis, by lemma 18.
+
+        Of each there is the noise of the node itself, the variance of all noises, and no less than
+        the greatest weight over rate of any other.
+        """
+        self.check(asked, nodes)
+        lines = [
+            list(_lines(axis, each, at))
+            for axis, each, at in zip(self._axes, asked, nodes, strict=True)
+        ]
+        found = np.zeros([sum(len(each.places) for each in some) for some in lines])
+        if self.noise <= level:
+            return found
+        rates = {_limited(x.rate): weighted.variance(_limited(x.rate)) for x in self.released}
+        for chosen in product(*lines):
+            rate, first, variance, widest = self._pieces(chosen)
+            # More than the rounding errors of the difference.
+            exact = first**2 * np.vectorize(rates.__getitem__)(rate)
+            rest = np.maximum(variance - exact, 0) + 1e-9 * variance
+            some, reach = (variance > 0) & np.isfinite(variance), np.zeros(rate.shape)
+            reach[some] = weighted.by_cumulants(
+                (rate[some], first[some]), (rest[some], widest[some]), rates, level
+            )
+            for at in np.argwhere(np.isinf(variance)).tolist():
+                # The rest of a parent has no noise of its own.
+                row = [int(np.append(x.nodes, 0)[i]) for x, i in zip(chosen, at, strict=True)]
+                reach[tuple(at)] = self.joint([asked], row).reach((1.0,), level)
+            index = np.ix_(*(line.places for line in chosen))
+            found[index] = np.broadcast_to(reach, found[index].shape)
+        return found
+
+    def _pieces(self, lines: Sequence[_Line]) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return what lemma 18 asks of sums whose nodes on each even axis are alike.
+
+        The rate and weight of the own noise, the variance, and the greatest other weight over rate.
+        """
+        along = [lines[place] for place in self._uneven]
+        shape = [1 if x.even else len(y.places) for x, y in zip(self._axes, lines, strict=True)]
+        first, variance, widest = (np.zeros(shape) for _ in range(3))
+        rate = np.full(shape, _limited(self.released[0].rate))
+
+        def outer(factors: Iterable[Floats]) -> Floats:
+            return _outer(factors).reshape(shape)
+
+        worst = max(
+            weighted.variance(_limited(each.rate)) / noise
+            for each, noise in zip(self.released, self.noise_by_release, strict=True)
+        )
+        squared = [
+            axis.squared(line.weights) if axis.even else [1.0]
+            for axis, line in zip(self._axes, lines, strict=True)
+        ]
+        for key, table in self._tables.items():
+            part = math.prod(
+                x[axis.below(axis.top).index(d)] if axis.even else 1.0
+                for axis, x, d in zip(self._axes, squared, key, strict=True)
+            )
+            if part:
+                squares = self._squares[key]
+                own = [x.variances(each) for x, each in zip(along, squares, strict=True)]
+                if scale := worst * part * _scale(table, squares):
+                    variance += scale * outer(own)
+        for place, (block, given, _) in enumerate(self.released):
+            keys, r = list(self._below(block)), _limited(given)
+            own = all(x.has(depth) for x, depth in zip(lines, block, strict=True))
+            # The different cells on even axes; the first is the own one, if there is one.
+            table = self._shares[place][None]
+            for at, (axis, line) in enumerate(zip(self._axes, lines, strict=True)):
+                if axis.even:
+                    depths = axis.below(block[at])
+                    rows = axis.rows(line.weights, block[at])[:, :, 0]
+                    if line.has(block[at]):
+                        node = int(line.nodes[0]) - self.trees[at].starts[block[at]]
+                        rows = np.vstack([rows[[node]], _distinct(np.delete(rows, node, 0))[0]])
+                    else:
+                        rows, _ = _distinct(rows)
+                    rows = rows[:, [depths.index(key[at]) for key in keys]]
+                    table = (table[:, None] * rows).reshape(-1, len(keys))
+            groups: dict[tuple[int, ...], list[int]] = {}
+            for number, key in enumerate(keys):
+                groups.setdefault(tuple(map(id, self._squares[key])), []).append(number)
+            mine, beside, most = np.zeros(shape), np.zeros(shape), np.zeros((len(table), *shape))
+            for numbers in groups.values():
+                sums = table[:, numbers].sum(axis=1)
+                squares = self._squares[keys[numbers[0]]]
+                pairs = [
+                    x.reached(each, depth)
+                    for x, each, depth in zip(along, squares, self._depths(block), strict=True)
+                ]
+                tops = [np.maximum(*pair) for pair in pairs]
+                most += np.multiply.outer(np.abs(sums), outer(tops))
+                if own:
+                    mine += sums[0] * outer(x for x, _ in pairs)
+                    for a, (_, other) in enumerate(pairs):
+                        # At most this much by each, and any may be the greatest.
+                        beside += abs(sums[0]) * outer([*tops[:a], other, *tops[a + 1 :]])
+            rest = np.maximum(beside, most[1 if own else 0 :].max(axis=0, initial=0)) / r
+            mine = np.abs(mine)
+            better = mine / r > first / rate
+            widest = np.max([widest, rest, np.where(better, first / rate, mine / r)], axis=0)
+            first, rate = np.where(better, mine, first), np.where(better, r, rate)
+        return rate, first, variance, widest
+
     @cached_property
     def lost(self) -> Fraction:
         """The total variation between all sampled noises together and the ideal ones, or more."""
@@ -504,6 +608,11 @@ class _Even:
             found.append(np.repeat(each, self.sizes[depth] // self.sizes[d], axis=0))
         return np.stack(found, 1)
 
+    def squared(self, functional: Floats) -> list[float]:
+        """Return the squared length of each component of a functional, over the finest cells."""
+        rows = self.rows(functional, self.top)[:, :, 0]
+        return ((rows**2).sum(axis=0) / self.size).tolist()  # type: ignore[no-any-return]
+
     def read(
         self, parts: dict[int, Floats], place: int, weights: NDArray[Any] | None, nodes: Ints | None
     ) -> Floats:
@@ -634,6 +743,73 @@ class _Uneven:
 
     def spread(self, weights: NDArray[Any]) -> NDArray[Any]:
         return weights if self.tree.loose else _raised(self.tree, weights, self.top)[0]
+
+
+class _Line:
+    """Nodes of an axis, or one weighted sum of nodes, whose errors have bounds together."""
+
+    def __init__(self, tree: Tree, places: Ints, nodes: Ints, weights: Floats | None) -> None:
+        self.tree, self.places, self.nodes = tree, places, nodes
+        #: A column of weights; on an axis that is even the nodes are alike, and these the first's.
+        self.weights = np.zeros((tree.size, 1)) if weights is None else weights[:, None]
+        if weights is None:
+            self.weights[nodes[:1]] = 1
+
+    def has(self, depth: int) -> bool:
+        """Whether a noise at this depth is that of a node itself."""
+        return bool((self.tree.depths[self.nodes] == depth).any())
+
+    def variances(self, squares: LeastSquares) -> Floats:
+        """Return the variance of each estimate."""
+        if self.nodes.size:
+            return squares.variances[self.nodes]
+        weights = squares.weights(self.weights)[:, 0]
+        return np.array([weights**2 @ np.where(np.isinf(squares.noise), 0, squares.noise)])
+
+    def reached(self, squares: LeastSquares, depth: int) -> tuple[Floats, Floats]:
+        """Return the weight of the own noise of each, and the greatest other one, of a depth."""
+        at = squares.tree.depths == depth
+        if not self.nodes.size:
+            weights = np.abs(squares.weights(self.weights)[at])
+            return np.zeros(1), weights.max(axis=0)
+        own = np.zeros(at.size)
+        some = at & (squares.noise > 0) & np.isfinite(squares.own)
+        np.divide(squares.variances, squares.noise, out=own, where=some)
+        return own[self.nodes], squares.widest(at.astype(np.float64))[self.nodes]
+
+
+def _lines(axis: _Even | _Uneven, weights: NDArray[Any] | None, nodes: Ints | None) -> Iterator[_Line]:
+    """Yield the nodes of an axis, by depth if nodes of one depth are alike, or the weighted sum."""
+    tree = axis.tree
+    if weights is not None:
+        chosen = np.flatnonzero(weights)
+        nodes = chosen if chosen.size == 1 and weights[chosen[0]] == 1 else chosen[:0]
+        own = None if nodes.size else weights.astype(np.float64)
+        yield _Line(tree, np.zeros(1, np.int64), nodes, own)
+    elif axis.even:
+        assert nodes is not None
+        depths = tree.depths[nodes]
+        for depth in np.unique(depths).tolist():
+            places = np.flatnonzero(depths == depth)
+            yield _Line(tree, places, nodes[places], None)
+    else:
+        assert nodes is not None
+        yield _Line(tree, np.arange(len(nodes)), nodes, None)
+
+
+def _scale(table: Floats, squares: Sequence[LeastSquares]) -> float:
+    """Return the greatest variance of the mean of a component over that of its least squares."""
+    noise = _outer(each.noise[each.tree.starts[:-2]] for each in squares).reshape(table.shape)
+    used = (table > 0) & np.isfinite(table)
+    return float((1 / table[used] / noise[used]).max(initial=0))
+
+
+def _outer(factors: Iterable[Floats]) -> Floats:
+    """Return the products of an item of each, the last one changing fastest."""
+    found = np.ones(1)
+    for each in factors:
+        found = (found[:, None] * each).reshape(-1)
+    return found
 
 
 def _is_even(tree: Tree, top: int) -> bool:
