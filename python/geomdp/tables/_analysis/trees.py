@@ -209,7 +209,7 @@ class LeastSquares:
             gain, parents = self.gain[level], self.tree.parents[level]
             # Beside a node without a value the others say nothing of it, nor it of them.
             some = (gain > 0) & np.isfinite(self.own[level])
-            left = np.where(some, self.below[parents] - found[parents], 0)
+            left = np.subtract(self.below[parents], found[parents], out=0 * gain, where=some)
             found[level] -= gain**2 * left
         return found
 
@@ -288,7 +288,9 @@ class LeastSquares:
         for depth in range(tree.depth):
             level = tree.below(depth)
             p = tree.parents[level]
-            siblings = np.where(np.isfinite(self.below[p]), self.below[p] - known[p], 0) * beside[level]
+            siblings = (
+                np.where(np.isfinite(self.below[p]), self.below[p] - known[p], 0) * beside[level]
+            )
             upper = np.maximum(known[p] * own[p], siblings)
             out[level] = self.gain[level] * np.maximum(out[p], upper)
         return np.maximum(out, known * down)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -44,7 +44,7 @@ class Release(NamedTuple):
     error: Fraction
 
 
-class Undetermined(ValueError):
+class UndeterminedError(ValueError):
     """No noisy or public table says anything of the differences within these blocks."""
 
     def __init__(self, blocks: Iterable[Block]) -> None:
@@ -83,7 +83,7 @@ class Workload:
             (_Even if _is_even(tree, max(depths)) else _Uneven)(tree, depths)
             for tree, depths in zip(self.trees, used, strict=True)
         ]
-        self._uneven = [place for place, axis in enumerate(self._axes) if not axis.even]
+        self._uneven = {x: axis for x, axis in enumerate(self._axes) if isinstance(axis, _Uneven)}
         #: More than the roundings on the way of a number to a component.
         self._steps = 4 * (len(blocks) + 8) + sum(axis.steps for axis in self._axes)
         scale = _of_weights(each.rate for each in self.released) if self.released else 1.0
@@ -106,8 +106,8 @@ class Workload:
                 self._tables[key][self._depths(block)] += precision
         self._squares = {
             key: [
-                self._axes[place].squares(noise)
-                for place, noise in zip(self._uneven, _factors(table), strict=True)
+                axis.squares(noise)
+                for axis, noise in zip(self._uneven.values(), _factors(table), strict=True)
             ]
             for key, table in self._tables.items()
         }
@@ -143,14 +143,15 @@ class Workload:
             if key not in self._tables:
                 lost.append(key)
                 continue
-            for place, squares in zip(self._uneven, self._squares[key], strict=True):
+            for (place, axis), squares in zip(
+                self._uneven.items(), self._squares[key], strict=True
+            ):
                 if id(squares) not in seen:
-                    axis = self._axes[place]
                     seen[id(squares)] = axis.missing(squares, asked[place], nodes[place])
                 if (depth := seen[id(squares)]) is not None:
                     lost.append((*key[:place], depth, *key[place + 1 :]))
         if lost:
-            raise Undetermined(lost)
+            raise UndeterminedError(lost)
 
     def independent(self, nodes: Nodes) -> bool:
         """Whether estimates at different nodes of these have no noise in common."""
@@ -181,9 +182,9 @@ class Workload:
         alone, there are no differences.
         """
         limits, tables = np.iinfo(np.int64), [*noisy, *known]
-        small = all(
-            limits.min < each.min() and each.max() < limits.max for each in noisy
-        ) and all(np.abs(each.astype(np.float64)).sum() < _LARGEST for each in tables)
+        small = all(limits.min < each.min() and each.max() < limits.max for each in noisy) and all(
+            np.abs(each.astype(np.float64)).sum() < _LARGEST for each in tables
+        )
         base = self._base(tables) if small else None
         if base is not None and leaves_alone:
             return Fitted(self, base, {}, 0.0)
@@ -196,18 +197,18 @@ class Workload:
             key = max(self._below(block))
             found, empty = (fixed, math.nan) if math.isinf(precision) else (sums, 0.0)
             if key not in found:
-                shape = [x.sizes[d] if x.even else x.size for x, d in zip(self._axes, key)]
+                shape = [x.nodes_at(d) for x, d in zip(self._axes, key, strict=True)]
                 found[key] = np.full(shape, empty)
             levels = [
-                slice(None) if x.even else x.tree.level(d) for x, d in zip(self._axes, block)
+                slice(None) if isinstance(x, _Even) else x.tree.level(d)
+                for x, d in zip(self._axes, block, strict=True)
             ]
             if found is fixed:
                 found[key][tuple(levels)] = more
             else:
                 found[key][tuple(levels)] += more * precision
         for place, axis in enumerate(self._axes):
-            depths = axis.below(axis.top)
-            for depth, above in zip(depths[:0:-1], depths[-2::-1]):
+            for depth, above in pairwise(reversed(axis.below(axis.top))):
                 for found in (sums, fixed):
                     for key in [key for key in found if key[place] == depth]:
                         to = (*key[:place], above, *key[place + 1 :])
@@ -223,9 +224,9 @@ class Workload:
             part = sums.get(key, 0.0) * inverse
             if key in fixed:
                 part = np.where(np.isnan(fixed[key]), part, fixed[key] * self._cells(key))
-            for place, depth in enumerate(key):
-                if depth:
-                    groups = _groups(part, place, self._axes[place].above(depth))
+            for place, (axis, depth) in enumerate(zip(self._axes, key, strict=True)):
+                if depth and isinstance(axis, _Even):
+                    groups = _groups(part, place, axis.above(depth))
                     groups -= groups.mean(axis=place + 1, keepdims=True)
             for place, squares in zip(self._uneven, self._squares[key], strict=True):
                 part = _over(part, place, squares)
@@ -237,7 +238,7 @@ class Workload:
         table, trees = self._tables[key], [self.trees[place] for place in self._uneven]
         with np.errstate(divide="ignore"):
             inverse = np.where(table > 0, 1 / table, 0.0)
-        shape = [1 if axis.even else axis.size for axis in self._axes]
+        shape = [1 if isinstance(axis, _Even) else axis.size for axis in self._axes]
         return inverse[np.ix_(*(tree.depths for tree in trees))].reshape(shape)
 
     def _base(self, tables: Sequence[Ints]) -> Ints | None:
@@ -281,7 +282,10 @@ class Workload:
             weights, _ = self._weights(place, rows, 1, lambda x: (x, np.ones(len(x))), {})
             shape = self._shape(block)
             # Axes that are not even come first.
-            order = [*self._uneven, *(x for x, axis in enumerate(self._axes) if axis.even)]
+            order = [
+                *self._uneven,
+                *(x for x, axis in enumerate(self._axes) if isinstance(axis, _Even)),
+            ]
             shaped = weights[:, 0].reshape([shape[x] for x in order])
             found.append(np.transpose(shaped, np.argsort(order)))
         return found
@@ -293,7 +297,9 @@ class Workload:
             functionals = np.zeros((tree.size, len(asked)))
             for column, each in enumerate(asked):
                 own = each[place]
-                functionals[node if own is None else slice(None), column] = 1 if own is None else own
+                functionals[node if own is None else slice(None), column] = (
+                    1 if own is None else own
+                )
             found.append(functionals)
         for each in asked:
             self.check(each, [np.array([node]) for node in nodes])
@@ -305,7 +311,9 @@ class Workload:
         found = []
         for (block, _, _), precision in zip(self.released, self._precisions, strict=False):
             depths = self._depths(block)
-            found.append(precision / np.array([self._tables[x][depths] for x in self._below(block)]))
+            found.append(
+                precision / np.array([self._tables[x][depths] for x in self._below(block)])
+            )
         return found
 
     def _weights(
@@ -328,7 +336,7 @@ class Workload:
             table = (table[:, None] * few).reshape(-1, *each.shape[1:])
             counts = (counts[:, None] * times).reshape(-1)
         for at, (axis, depth) in enumerate(zip(self._axes, block, strict=True)):
-            if not axis.even:
+            if not isinstance(axis, _Even):
                 continue
             if (at, depth) not in known:
                 each = axis.rows(rows[at], depth)
@@ -380,7 +388,10 @@ class Workload:
         The rate and weight of the own noise, the variance, and the greatest other weight over rate.
         """
         along = [lines[place] for place in self._uneven]
-        shape = [1 if x.even else len(y.places) for x, y in zip(self._axes, lines, strict=True)]
+        shape = [
+            1 if isinstance(x, _Even) else len(y.places)
+            for x, y in zip(self._axes, lines, strict=True)
+        ]
         first, variance, widest = (np.zeros(shape) for _ in range(3))
         rate = np.full(shape, _limited(self.released[0].rate))
 
@@ -392,26 +403,26 @@ class Workload:
             for each, noise in zip(self.released, self.noise_by_release, strict=True)
         )
         squared = [
-            axis.squared(line.weights) if axis.even else [1.0]
+            axis.squared(line.weights) if isinstance(axis, _Even) else [1.0]
             for axis, line in zip(self._axes, lines, strict=True)
         ]
         for key, table in self._tables.items():
             part = math.prod(
-                x[axis.below(axis.top).index(d)] if axis.even else 1.0
+                x[axis.below(axis.top).index(d)] if isinstance(axis, _Even) else 1.0
                 for axis, x, d in zip(self._axes, squared, key, strict=True)
             )
             if part:
                 squares = self._squares[key]
-                own = [x.variances(each) for x, each in zip(along, squares, strict=True)]
+                alone = [x.variances(each) for x, each in zip(along, squares, strict=True)]
                 if scale := worst * part * _scale(table, squares):
-                    variance += scale * outer(own)
+                    variance += scale * outer(alone)
         for place, (block, given, _) in enumerate(self.released):
             keys, r = list(self._below(block)), _limited(given)
             own = all(x.has(depth) for x, depth in zip(lines, block, strict=True))
             # The different cells on even axes; the first is the own one, if there is one.
             table = self._shares[place][None]
             for at, (axis, line) in enumerate(zip(self._axes, lines, strict=True)):
-                if axis.even:
+                if isinstance(axis, _Even):
                     depths = axis.below(block[at])
                     rows = axis.rows(line.weights, block[at])[:, :, 0]
                     if line.has(block[at]):
@@ -454,7 +465,9 @@ class Workload:
     @cached_property
     def noise(self) -> float:
         """More than the probability that any noise is not 0."""
-        return weighted.any_noise((_limited(x.rate), math.prod(self._shape(x.block))) for x in self.released)
+        return weighted.any_noise(
+            (_limited(x.rate), math.prod(self._shape(x.block))) for x in self.released
+        )
 
     def _shape(self, block: Block) -> list[int]:
         """Return how many nodes a block has on each axis."""
@@ -486,7 +499,11 @@ class Fitted(NamedTuple):
         self.of.check(weights, nodes)
         axes = list(zip(self.of._axes, weights, nodes, strict=True))
         shape = [1 if each is not None else len(at) for _, each, at in axes]  # type: ignore[arg-type]
-        found = {key: self.parts[key] for key in product(*(x.touched(w, at) for x, w, at in axes)) if key in self.parts}
+        found = {
+            key: self.parts[key]
+            for key in product(*(x.touched(w, at) for x, w, at in axes))
+            if key in self.parts
+        }
         for place, (axis, each, at) in reversed([*enumerate(axes)]):
             groups: dict[Block, dict[int, Floats]] = {}
             for key, part in found.items():
@@ -523,8 +540,6 @@ class _Even:
     Depths below are in no table.
     """
 
-    even = True
-
     def __init__(self, tree: Tree, used: Sequence[int]) -> None:
         self.tree, self.top = tree, (top := used[-1])
         self.sizes = [tree.starts[depth + 1] - tree.starts[depth] for depth in range(top + 1)]
@@ -539,6 +554,10 @@ class _Even:
     def below(self, depth: int) -> list[int]:
         """Return the depths up to this one at which there is more than one sibling."""
         return [0, *(d for d in range(1, depth + 1) if self.sizes[d] > self.sizes[d - 1])]
+
+    def nodes_at(self, depth: int) -> int:
+        """Return the length of an array of a component along this axis."""
+        return self.sizes[depth]
 
     def above(self, depth: int) -> int:
         """Return the number of parents of the nodes of a depth, the last ones with siblings."""
@@ -654,13 +673,13 @@ class _Even:
         """Return the places of the finest cells, in an array of these and in a table."""
         return np.arange(self.size), np.arange(self.size)
 
-    def sums(self, base: Ints, place: int, depth: int) -> Ints:
+    def sums(self, base: NDArray[Any], place: int, depth: int) -> NDArray[Any]:
         """Return the sums at the nodes of a depth, from the finest cells."""
         if base.shape[place] == self.sizes[depth]:
             return base
         return _groups(base, place, self.sizes[depth]).sum(place + 1)
 
-    def nodes(self, base: NDArray[Any], place: int, nodes: Ints) -> NDArray[Any]:
+    def nodes(self, base: NDArray[Any], place: int, nodes: Ints | None) -> NDArray[Any]:
         """Return the sums at some nodes, from the finest cells."""
         return self._picked(lambda depth: self.sums(base, place, depth), place, nodes)
 
@@ -676,14 +695,15 @@ class _Even:
 class _Uneven:
     """Any other axis: each component of the even ones has two passes along it."""
 
-    even = False
-
     def __init__(self, tree: Tree, used: Sequence[int]) -> None:
         self.tree, self.top, self.size = tree, used[-1], tree.size
         self.steps = 8 * (tree.depth + 2) ** 2 * (int(tree.children.max()) + 8)
         self._known: dict[tuple[float, ...], LeastSquares] = {}
         depths = used if tree.loose else range(self.top + 1)
         self.with_cells = [depth for depth in depths if len(self.cells(depth)[0])]
+
+    def nodes_at(self, depth: int) -> int:
+        return self.size
 
     def below(self, depth: int) -> list[int]:
         return [0]
@@ -735,11 +755,11 @@ class _Uneven:
             found = found[self.tree.children[level] == 0]
         return found, found - level.start
 
-    def sums(self, base: Ints, place: int, depth: int) -> Ints:
+    def sums(self, base: NDArray[Any], place: int, depth: int) -> NDArray[Any]:
         return base[(*(slice(None),) * place, self.tree.level(depth))]
 
-    def nodes(self, base: NDArray[Any], place: int, nodes: Ints) -> NDArray[Any]:
-        return np.take(base, nodes, place)
+    def nodes(self, base: NDArray[Any], place: int, nodes: Ints | None) -> NDArray[Any]:
+        return np.take(base, nodes, place)  # type: ignore[arg-type]
 
     def spread(self, weights: NDArray[Any]) -> NDArray[Any]:
         return weights if self.tree.loose else _raised(self.tree, weights, self.top)[0]
@@ -778,7 +798,9 @@ class _Line:
         return own[self.nodes], squares.widest(at.astype(np.float64))[self.nodes]
 
 
-def _lines(axis: _Even | _Uneven, weights: NDArray[Any] | None, nodes: Ints | None) -> Iterator[_Line]:
+def _lines(
+    axis: _Even | _Uneven, weights: NDArray[Any] | None, nodes: Ints | None
+) -> Iterator[_Line]:
     """Yield the nodes of an axis, by depth if nodes of one depth are alike, or the weighted sum."""
     tree = axis.tree
     if weights is not None:
@@ -786,7 +808,7 @@ def _lines(axis: _Even | _Uneven, weights: NDArray[Any] | None, nodes: Ints | No
         nodes = chosen if chosen.size == 1 and weights[chosen[0]] == 1 else chosen[:0]
         own = None if nodes.size else weights.astype(np.float64)
         yield _Line(tree, np.zeros(1, np.int64), nodes, own)
-    elif axis.even:
+    elif isinstance(axis, _Even):
         assert nodes is not None
         depths = tree.depths[nodes]
         for depth in np.unique(depths).tolist():
@@ -818,9 +840,7 @@ def _is_even(tree: Tree, top: int) -> bool:
     return not (tree.loose and top) and all(x.min() == x.max() for x in levels)
 
 
-def _raised(
-    tree: Tree, weights: NDArray[Any], top: int
-) -> tuple[NDArray[Any], list[int]]:
+def _raised(tree: Tree, weights: NDArray[Any], top: int) -> tuple[NDArray[Any], list[int]]:
     """Return weights of nodes at a depth and above that stand for others, and depths without.
 
     Where the children of a node have one weight, it is that of the node.
