@@ -270,3 +270,20 @@ def test_two_passes_are_never_below_and_near(make: Any) -> None:
                 ratios.append(reach / tilted)
     assert len(ratios) > 60
     assert max(ratios) < 2.5
+
+
+def test_several_uneven_trees_have_passes_along_each() -> None:
+    """Rates are products, and small, so that variances are products."""
+    rng, counts = np.random.default_rng(7), np.zeros(2, int)
+    for _ in range(25):
+        trees = [ragged(rng, 2, 2) for _ in range(2)]
+        trees.insert(int(rng.integers(3)), flat(int(rng.integers(1, 3))))
+        parts = [rng.uniform(0.2, 1, tree.depth + 1) for tree in trees]
+        some = [np.arange(tree.depth + 1)[rng.uniform(size=tree.depth + 1) < 0.7] for tree in trees]
+        blocks = list(itertools.product(*(x.tolist() for x in some)))
+        rates = [
+            1e-4 * math.prod(x[d] for x, d in zip(parts, block, strict=True)) for block in blocks
+        ]
+        released = [(b, float(r), Fraction(0)) for b, r in zip(blocks, rates, strict=True)]
+        counts += check(rng, Workload(trees, released))
+    assert (counts > 15).all()

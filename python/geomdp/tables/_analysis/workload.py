@@ -26,7 +26,7 @@ from geomdp.tables._analysis.weighted import Floats
 #: The nodes of each axis that a sum has each by itself; of the other axes, None.
 Nodes: TypeAlias = Sequence[Ints | None]
 #: An array for each component: a depth on each even axis, and 0 on the others.
-Parts: TypeAlias = dict[Block, NDArray[Any]]
+Parts: TypeAlias = dict[Block, Floats]
 
 #: Variances below this part of the greatest are raised to it.
 _LEAST = 1e-12
@@ -188,7 +188,7 @@ class Workload:
         base = self._base(tables) if small else None
         if base is not None and leaves_alone:
             return Fitted(self, base, {}, 0.0)
-        sums, fixed, size = dict[Block, Floats](), dict[Block, Floats](), 0.0
+        sums, fixed, size = Parts(), Parts(), 0.0
         for block, precision, table in zip(self._blocks, self._precisions, tables, strict=True):
             more = (table - (0 if base is None else self._read(base, block))).astype(np.float64)
             if not more.any():
@@ -207,31 +207,38 @@ class Workload:
                 found[key][tuple(levels)] = more
             else:
                 found[key][tuple(levels)] += more * precision
+        self._cascade(sums, known=False)
+        self._cascade(fixed, known=True)
+        parts = {key: self._fitted(key, sums.get(key), fixed.get(key)) for key in {*sums, *fixed}}
+        return Fitted(self, base, parts, size if small else math.inf)
+
+    def _cascade(self, found: Parts, *, known: bool) -> None:
+        """Add to each component the sums of those above it; known ones are the same everywhere."""
         for place, axis in enumerate(self._axes):
             for depth, above in pairwise(reversed(axis.below(axis.top))):
-                for found in (sums, fixed):
-                    for key in [key for key in found if key[place] == depth]:
-                        to = (*key[:place], above, *key[place + 1 :])
-                        added = axis.sums(found[key], place, above)
-                        if to in found and found is fixed:
-                            added = np.where(np.isnan(found[to]), added, found[to])
-                        elif to in found:
-                            added = added + found[to]
-                        found[to] = added
-        parts = {}
-        for key in {*sums, *fixed}:
-            inverse = self._inverse(key) * self._cells(key)
-            part = sums.get(key, 0.0) * inverse
-            if key in fixed:
-                part = np.where(np.isnan(fixed[key]), part, fixed[key] * self._cells(key))
-            for place, (axis, depth) in enumerate(zip(self._axes, key, strict=True)):
-                if depth and isinstance(axis, _Even):
-                    groups = _groups(part, place, axis.above(depth))
-                    groups -= groups.mean(axis=place + 1, keepdims=True)
-            for place, squares in zip(self._uneven, self._squares[key], strict=True):
-                part = _over(part, place, squares)
-            parts[key] = part
-        return Fitted(self, base, parts, size if small else math.inf)
+                for key in [key for key in found if key[place] == depth]:
+                    to, more = (*key[:place], above, *key[place + 1 :]), found[key]
+                    more = axis.sums(more, place, above)
+                    if to in found:
+                        own = found[to]
+                        more = np.where(np.isnan(own), more, own) if known else own + more
+                    found[to] = more
+
+    def _fitted(self, key: Block, sums: Floats | None, known: Floats | None) -> Floats:
+        """Return the least squares of a component, from sums that were weighed by precision."""
+        cells, part = self._cells(key), np.zeros(1)
+        if sums is not None:
+            part = sums * (self._inverse(key) * cells)
+        if known is not None:
+            part = np.where(np.isnan(known), part, known * cells)
+        part = np.asarray(part, order="C")
+        for place, (axis, depth) in enumerate(zip(self._axes, key, strict=True)):
+            if depth and isinstance(axis, _Even):
+                groups = _groups(part, place, axis.above(depth))
+                groups -= groups.mean(axis=place + 1, keepdims=True)
+        for place, squares in zip(self._uneven, self._squares[key], strict=True):
+            part = _over(part, place, squares)
+        return part
 
     def _inverse(self, key: Block) -> Floats:
         """Return for the nodes of axes that are not even one over the precision, or 0."""
@@ -239,7 +246,7 @@ class Workload:
         with np.errstate(divide="ignore"):
             inverse = np.where(table > 0, 1 / table, 0.0)
         shape = [1 if isinstance(axis, _Even) else axis.size for axis in self._axes]
-        return inverse[np.ix_(*(tree.depths for tree in trees))].reshape(shape)
+        return np.asarray(inverse[np.ix_(*(tree.depths for tree in trees))].reshape(shape))
 
     def _base(self, tables: Sequence[Ints]) -> Ints | None:
         """Return the sums of a table of the finest cells, which may be several blocks."""
