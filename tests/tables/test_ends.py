@@ -113,7 +113,7 @@ def asked(shape: str, name: str, by: Any, known: bool, epsilon: Any, **more: Any
     """Return the answer to a question, and the table."""
     found: Any = table(shape, epsilon)
     whole = int(found.true[np.ix_(*(each.tree.leaves for each in found.design._axes))].sum())
-    answers = found.with_total(whole) if known else found
+    answers = found.with_totals(whole) if known else found
     answers.earlier = table(shape, epsilon)
     return QUESTIONS[name][0](answers, by, **more), found, whole
 
@@ -291,7 +291,7 @@ def test_intervals_hold_where_noise_is_rare(epsilon: int) -> None:
     column = Axis("x", [1, 4])
     cells = np.broadcast_to(np.array(true), (len(noise), 2))
     found = Table([Axis("outcome", range(len(noise))), column], cells, epsilon, noise)
-    lost = 1 - masses.sum() + float(found._product.lost)
+    lost = 1 - masses.sum() + float(found._workload.lost)
     some = masses[(noise != 0).any(axis=1)].sum()
     for alpha in (0.3, some * 1.01, some * 0.99, some / 3, some**2):
         for answer, value in (

@@ -308,7 +308,7 @@ def test_no_question_of_two_releases_takes_one_twice(tmp_path: Path) -> None:
     """The same release from CSV and Parquet was averaged as if it were two."""
     assert {name for name in OF_TWO if name[0] != "_"} == {"change_since", "combine", "plus"}
     made = copies(FLAT.release(epsilon=1), tmp_path)
-    made["with a total"] = made["itself"].with_total(1200)
+    made["with a total"] = made["itself"].with_totals(1200)
     for name in ("change_since", "combine", "plus"):
         for one in made.values():
             for two in made.values():
@@ -327,7 +327,7 @@ def test_a_table_and_its_corrections_are_not_taken_together(tmp_path: Path) -> N
     assert third.corrects == (second.id, first.id)
     third = copies(third, tmp_path)["parquet in polars"]
     for one, two in ((first, second), (second, third), (first, third)):
-        for pair in ((one, two), (two, one), (one.with_total(9), two), (one, two.with_total(9))):
+        for pair in ((one, two), (two, one), (one.with_totals(9), two), (one, two.with_totals(9))):
             for name in ("combine", "plus"):
                 with pytest.raises(ValueError, match="one of the releases corrects the other"):
                     getattr(pair[0], name)(pair[1], by="area", alpha=0.05)

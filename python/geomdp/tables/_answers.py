@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import operator
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _notebook
 from geomdp._inputs import parameters
-from geomdp._inputs.parameters import Integer, Real
-from geomdp.tables import _estimates, _selection
-from geomdp.tables._analysis.products import Errors
+from geomdp._inputs.parameters import Real
+from geomdp.tables import _estimates, _selection, _totals
+from geomdp.tables._analysis.products import Block, Errors
 from geomdp.tables._estimates import Asked, Estimates, Source
 from geomdp.tables._native import Coded
 from geomdp.tables._selection import Columns, Rows
 
 _Ints: TypeAlias = NDArray[np.int64]
-
-#: Sums beyond this may have been moved to a limit of int64.
-_MOST_TOTAL = 2**62
 
 
 class Answers(Estimates):
@@ -94,7 +91,7 @@ class Answers(Estimates):
         [6, 6]
 
         """
-        return self._total(self._labels, alpha, simultaneous)
+        return self._every(alpha, simultaneous)
 
     def estimates(self) -> Any:
         """Return the estimate of each true count.
@@ -115,7 +112,7 @@ class Answers(Estimates):
         True
 
         """
-        return self._total(self._labels, None, simultaneous=False)
+        return self._every(None, simultaneous=False)
 
     def total(
         self, by: Columns = (), *, alpha: Real | None = None, simultaneous: bool = False
@@ -690,35 +687,39 @@ class Answers(Estimates):
         found = _estimates.linear(asked, (1, 1), alpha, simultaneous)
         return self._framed(asked.rows, found.within(0).columns())
 
-    def with_total(self, total: Integer) -> Answers:
-        """Return the answers for counts whose true total is public.
+    def with_totals(self, totals: Any) -> Self:
+        """Return this release with public totals, which its estimates then add up to.
 
-        Every estimate then has the least variance that the noisy counts and the total allow, and
-        intervals are narrower (``docs/proofs.md``, lemma 19b): with two cells, each variance is
-        halved. Shares have a denominator without noise.
+        Every estimate has the least variance that the noisy counts and the totals allow, and
+        intervals are narrower: with two cells and their total, each variance is halved. What
+        follows from totals is a point. Shares of a public total have a denominator without noise.
 
         Parameters
         ----------
-        total : int
-            The number of records in the table, after contributions were bounded. Take it from a
-            public source, not from the data: epsilon does not cover it.
+        totals : int, or frame
+            The number of records in the table; or a frame with some of its columns, a row for each
+            combination of their levels, or of nodes of one depth of a tree, and a column of counts.
+            Call it again for more. Take totals from a public source, not from the data: epsilon
+            does not cover them. They are those after contributions were bounded.
 
         Returns
         -------
-        Answers
-            It has the methods of this object. Save the release itself: a reader can do the same.
+        NoisyTable
+            The same release, with its id. A file of it states the totals, and its readers' answers
+            use them.
 
         Raises
         ------
         ValueError
-            If `total` is negative or above 2**62, or the release has bounds.
+            If totals are negative, contradict each other, leave out groups or name unknown ones, or
+            the release has bounds.
 
         Examples
         --------
         >>> import pandas as pd
         >>> from geomdp import tables
         >>> table = tables.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
-        >>> known = table.release(epsilon=0.5).with_total(3)
+        >>> known = table.release(epsilon=0.5).with_totals(3)
         >>> yes, no = known.estimates()["estimate"]
         >>> abs(yes + no - 3) < 1e-9
         True
@@ -726,27 +727,24 @@ class Answers(Estimates):
         [3.0, 3.0, 3.0]
 
         """
-        known = parameters.integer("total", total)
-        if not 0 <= known <= _MOST_TOTAL:
-            raise ValueError(parameters.refusal("total", known, "an int from 0 to 2**62"))
+        block, counts = _totals.of(self.design._axes, totals)
         _estimates.refuse_bounds("known total", True, self)
-        return _WithTotal(self, known)
+        if block in self._known:
+            raise ValueError("totals of these columns are there already: give others")
+        return self._knowing({**self._known, block: counts})
 
-
-@_notebook.showable
-class _WithTotal(Answers):
-    """Answers from noisy counts whose true total is public."""
-
-    def __init__(self, noisy: Answers, total: int) -> None:
-        self.design, self.mechanisms, self._values = noisy.design, noisy.mechanisms, noisy.counts
-        self.id, self.corrects = noisy.id, noisy.corrects
-        self._known_total, self._noisy = total, noisy
-
-    def _made(self, columns: Mapping[str, Any]) -> Any:
-        return self._noisy._made(columns)
-
-    def __repr__(self) -> str:
-        return f"<Answers of {_notebook.many(self.design.cells, 'count')} and a known total>"
+    def _knowing(self, known: Mapping[Block, _Ints]) -> Self:
+        """Return this release with these public counts, whose depths are those of rooted trees."""
+        _totals.check(self.design._axes, known)
+        found = copy.copy(self)
+        for name in ("_workload", "_fitted"):
+            found.__dict__.pop(name, None)
+        found._known = known
+        try:
+            _ = found._workload
+        except ValueError as error:
+            raise ValueError(f"totals are not accepted: {error}") from None
+        return found
 
 
 def _first_of(found: NDArray[np.bool_]) -> _Ints:

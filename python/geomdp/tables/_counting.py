@@ -67,16 +67,15 @@ def tally(
     if counts is not None and not design._by_columns:
         what = "counts are" if most is None else "values to sum are"
         raise TypeError(f"{what} a column of a frame: give levels as a mapping of columns")
-    design, series, records = _grouped(design, data, counts, most)
+    design, series, records, one = _grouped(design, data, counts, most)
     *columns, people = series if design.individual is not None else [*series, None]
-    found = list(map(categories, columns))
-    cells = _cells(design, found)
+    cells = _cells(design, list(map(categories, columns)), len(records))
     inside = cells >= 0
     if people is not None:
         cells, records = _bounded(design, _codes(people)[inside], cells[inside], records[inside])
     else:
         cells, records = cells[inside], records[inside]
-    return design, library_of(found[0]), added(design, cells, records)
+    return design, library_of(categories(one)), added(design, cells, records)
 
 
 def _check_no_totals(design: Layout, counts: Any) -> None:
@@ -113,22 +112,24 @@ def added(design: Layout, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
     return distinct, saturated(records, add)
 
 
-def columns_of(design: Layout, counts: Any) -> list[Any]:
-    """Return the columns that a count reads, each once."""
+def columns_of(design: Layout, counts: Any, known: Sequence[Any]) -> list[Any]:
+    """Return the columns that a count reads, each once; any of them if it needs none."""
     more = [each for each in (design.individual, counts) if each is not None]
-    return list(dict.fromkeys([*design.levels, *more]))
+    return list(dict.fromkeys([*design.levels, *more])) or list(known[:1])
 
 
 def _grouped(
     design: Layout, data: Any, counts: Any, most: int | None
-) -> tuple[Layout, list[Any], _Ints]:
+) -> tuple[Layout, list[Any], _Ints, Any]:
     """Return the columns to count, a row for each group of equal records, and the groups' sizes.
 
-    With counts each row is a group.
+    With counts each row is a group. Beside them is a column of the library of the data.
     """
     more = [each for each in (design.individual, counts) if each is not None]
     nw, wanted = narwhals(), [*design.levels, *more]
     keys = [str(place) for place in range(len(wanted))]
+    if not wanted:
+        return design, [], *_alone(data)
     if design._by_columns and hasattr(data, "collect_schema") and hasattr(data, "collect"):
         found = _chosen(design, nw.from_native(data), wanted, keys)
         if counts is None:
@@ -150,7 +151,7 @@ def _grouped(
             if isinstance(own, str) and own:
                 design = _layout.named(design, own)
         if counts is None and (coded := by_codes(series)) is not None:
-            return design, *coded
+            return design, *coded, series[0]
         with refusing_types("data", columns):
             found = joined(keys, series)
             found = found.group_by(keys).agg(nw.len().alias("n")) if counts is None else found
@@ -158,7 +159,19 @@ def _grouped(
         sizes = found["n"].to_numpy().astype(np.int64)
     else:
         sizes = _records(counts, found[keys.pop()], most)
-    return design, [found[key] for key in keys], sizes
+    return design, [found[key] for key in keys], sizes, found["0"]
+
+
+def _alone(data: Any) -> tuple[_Ints, Any]:
+    """Return the number of records, which have no column to count by, and any column."""
+    nw = narwhals()
+    if hasattr(data, "collect_schema") and hasattr(data, "collect"):
+        found = nw.from_native(data).select(nw.len().alias("n")).collect()["n"]
+        return found.to_numpy().astype(np.int64), found
+    if not (known := names(data)):
+        raise ValueError("data has no columns: give a frame with at least one")
+    one = categories(column(data, known[0]))
+    return np.array([len(one)], np.int64), one
 
 
 def _chosen(design: Layout, view: Any, wanted: Sequence[Any], keys: Sequence[str]) -> Any:
@@ -200,14 +213,13 @@ def _records(name: Any, series: Any, most: int | None) -> _Ints:
     return values.clip(0, min(most or 2**63 - 1, np.iinfo(dtype).max)).astype(np.int64)
 
 
-def _cells(design: Layout, found: Sequence[Any]) -> _Ints:
+def _cells(design: Layout, found: Sequence[Any], size: int) -> _Ints:
     """Return the cell of each group, or -1 for those that are counted nowhere."""
-    cells = np.zeros(len(found[0]), np.int64)
+    cells = np.zeros(size, np.int64)
     for axis, series in zip(design._axes, found, strict=False):
-        size = len(axis.cells)
         found_at = map(axis.cell_places.get, items_of(series, axis.cells), repeat(axis.outside))
         at = np.fromiter(found_at, np.int64, len(cells))
-        cells = np.where((at < 0) | (cells < 0), -1, cells * size + at)
+        cells = np.where((at < 0) | (cells < 0), -1, cells * len(axis.cells) + at)
     return cells
 
 

@@ -229,9 +229,9 @@ def threshold(design: Layout, at_least: Any, mechanism: GeometricMechanism) -> i
     """Return a threshold, unless this design or mechanism takes none."""
     if mechanism.bounds is not None:
         raise ValueError("bounds do not go with at_least: a threshold needs noise without bounds")
-    if len(design.blocks) > 1:
+    if len(design.blocks) > 1 or design.tables is not None:
         raise ValueError(
-            "at_least does not go with margins or hierarchies: give a design without them"
+            "at_least does not go with margins, hierarchies or tables: give a design without them"
         )
     if design.cells > MOST_CELLS:
         raise ValueError(

@@ -11,16 +11,18 @@ from itertools import product
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geomdp import _notebook
 from geomdp._inputs import parameters
 from geomdp._inputs.columns import only
 from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
-from geomdp.tables import _levels
+from geomdp.tables import _chosen, _levels
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._axes import Axes, Axis, Levels
 from geomdp.tables._fields import KEYWORDS, stated
+from geomdp.tables._native import Coded
 
 Neighbours: TypeAlias = Literal["add-remove", "change"]
 
@@ -36,6 +38,7 @@ class Layout:
 
     __slots__ = (
         "_axes",
+        "_blocks",
         "_by_columns",
         "individual",
         "l0",
@@ -44,6 +47,7 @@ class Layout:
         "linf",
         "name",
         "neighbours",
+        "tables",
     )
 
     def __init__(
@@ -54,13 +58,15 @@ class Layout:
         other: Any = None,
         margins: Any = None,
         shares: Mapping[str, Sequence[Real]] | None = None,
+        tables: Any = None,
         individual: str | None = None,
         l0: Integer | None = None,
         linf: Integer = 1,
         l1: Integer | None = None,
         neighbours: Neighbours = "add-remove",
     ) -> None:
-        if individual is not None and l0 is None and l1 is None:
+        alone = isinstance(levels, Mapping) and not levels
+        if individual is not None and l0 is None and l1 is None and not alone:
             raise ValueError(
                 "l0 = None is not accepted with an individual: give the most cells, or l1"
             )
@@ -69,8 +75,6 @@ class Layout:
             raise ValueError(parameters.refusal("neighbours", neighbours, wanted))
         self._by_columns = isinstance(levels, Mapping)
         given: dict[str, Any] = dict(levels) if isinstance(levels, Mapping) else {"level": levels}
-        if not given:
-            raise ValueError("levels is empty: give those of at least one column")
         for what, each in [("name", name), *(("column", label) for label in given)]:
             _levels.check_text(what, each)
         if individual is not None:
@@ -90,6 +94,13 @@ class Layout:
             self.l0 = self.linf = self.l1
         others = _labels("other", other, list(given))
         sums, parts = _margins(margins, list(given))
+        if tables is not None:
+            if parts:
+                raise ValueError(
+                    "margins have a share beside tables, which is not accepted: give labels alone"
+                )
+            asked = _chosen.keys_of(tables, given)
+            sums = _chosen.sums(asked, given, sums)
         parts |= _by_column(shares, list(given))
         self._axes = Axes(
             Axis(
@@ -101,11 +112,24 @@ class Layout:
             )
             for label, items in given.items()
         )
-        if math.prod(axis.depths for axis in self._axes) > _MOST_BLOCKS:
+        #: The part of epsilon of each released table, or None for all combinations of depths.
+        self.tables: dict[Any, Fraction] | None = None
+        if tables is not None:
+            self._blocks = _chosen.blocks(asked, self._axes, _MOST_BLOCKS)
+            self.tables = {_chosen.shown(key): part for key, part in asked.items()}
+        elif math.prod(axis.depths for axis in self._axes) > _MOST_BLOCKS:
             raise ValueError(
                 f"depths of all columns multiply to more than {_MOST_BLOCKS}, which is not "
                 "accepted: give fewer margins"
             )
+        else:
+            self._blocks = {
+                block: math.prod(
+                    (axis.shares[depth] for axis, depth in zip(self._axes, block, strict=True)),
+                    start=Fraction(1),
+                )
+                for block in self._axes.blocks
+            }
         self.levels: dict[str, list[Any]] = {axis.label: axis.shown_nodes for axis in self._axes}
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -128,21 +152,52 @@ class Layout:
 
     @property
     def blocks(self) -> list[Block]:
-        """The blocks of the table: a depth on each axis. The last one has the finest cells."""
-        return self._axes.blocks
+        """The released blocks: a depth on each axis. Without `tables` the last has the cells."""
+        return list(self._blocks)
 
     @property
     def cells(self) -> int:
         """The number of cells, sums included."""
-        return math.prod(self.shape)
+        if self.tables is None:
+            return math.prod(self.shape)
+        return sum(math.prod(self._axes.counts(block)) for block in self._blocks)
+
+    @property
+    def _parts(self) -> dict[Block, Any]:
+        """Where the counts of each block are in the values of a release."""
+        if self.tables is None:
+            return {block: self._axes.block(block) for block in self._blocks}
+        sizes = [math.prod(self._axes.counts(block)) for block in self._blocks]
+        ends = np.cumsum(sizes).tolist()
+        return {
+            block: slice(end - size, end)
+            for block, size, end in zip(self._blocks, sizes, ends, strict=True)
+        }
+
+    def _columns(self) -> dict[str, Coded]:
+        """Return the columns of levels of all rows."""
+        if self.tables is None:
+            return self._axes.columns()
+        return self._axes.joined(
+            [
+                [np.arange(axis.tree.size)[part] for axis, part in zip(self._axes, at, strict=True)]
+                for at in map(self._axes.block, self._blocks)
+            ]
+        )
+
+    def _shown(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the values of a release in the order of the rows of a frame."""
+        if self.tables is None:
+            values = np.asarray(values[self._axes.shown])
+        return values.reshape(-1)
 
     def mechanisms_for(
         self, epsilon: Real, bounds: Bounds | None = None
     ) -> dict[Block, GeometricMechanism]:
         """Return the mechanism of each block of the table, for this epsilon.
 
-        A key is the depth of the block on each axis, 0 for the roots. The last block has the finest
-        cells. The rates of blocks are in proportion to the products of their depths' shares, and
+        A key is the depth of the block on each axis, 0 for the roots. The rates of blocks are in
+        proportion to the parts of their tables and to the products of their depths' shares, and
         the greatest that an individual's records allow: what is moved within the table changes no
         grand total, for one.
 
@@ -166,13 +221,7 @@ class Layout:
         given = parameters.exact("epsilon", epsilon)
         total = parameters.positive_fraction("epsilon", given)
         known: dict[Fraction, GeometricMechanism] = {}
-        shares = {
-            block: math.prod(
-                (axis.shares[depth] for axis, depth in zip(self._axes, block, strict=True)),
-                start=Fraction(1),
-            )
-            for block in self.blocks
-        }
+        shares = self._blocks
         rest = change(self) / Fraction(self._most(shares))
         for share in shares.values():
             if share not in known:
@@ -206,7 +255,12 @@ class Layout:
         found = {
             "levels": levels if self._by_columns else levels["level"],
             "other": {axis.label: axis.other[0] for axis in self._axes if axis.other},
-            "margins": {axis.label: axis.nodes[0] for axis in self._axes if axis.margin},
+            "margins": {
+                axis.label: axis.nodes[0]
+                for axis in self._axes
+                if axis.margin and (self.tables is None or axis.nodes[0] is not None)
+            },
+            "tables": self.tables,
             "shares": {axis.label: list(axis.shares) for axis in self._axes if not axis.even},
             **stated(self),
         }
@@ -214,7 +268,8 @@ class Layout:
         return {
             key: value
             for key, value in found.items()
-            if value not in ({}, None) and (key not in default or value != default[key])
+            if (key == "levels" or value not in ({}, None))
+            and (key not in default or value != default[key])
         }
 
     def __eq__(self, other: object) -> bool:
@@ -223,8 +278,9 @@ class Layout:
         return self._arguments() == other._arguments()
 
     def __repr__(self) -> str:
-        (_, levels), *others = self._arguments().items()
-        more = "".join(f", {key}={_text(value)}" for key, value in others)
+        others = self._arguments()
+        levels = others.pop("levels", {})
+        more = "".join(f", {key}={_text(value)}" for key, value in others.items())
         return f"{type(self).__name__}({_text(levels)}{more})"
 
     def _repr_html_(self) -> str:
@@ -252,9 +308,10 @@ class Layout:
         )
         best = kinds[0][0]
         pair = max(
-            upto[tuple(one)] + upto[tuple(two)] - (2 * upto[common] if min(common) >= 0 else 0)
+            upto[one] + upto[two] - (2 * upto[common] if min(common, default=0) >= 0 else 0)
             for one, two, common in (
-                zip(*each, strict=True) for each in product(*(axis.pairs for axis in self._axes))
+                tuple(zip(*each, strict=True)) or ((), (), ())
+                for each in product(*(axis.pairs for axis in self._axes))
             )
         )
         change = self.neighbours == "change"
@@ -326,8 +383,10 @@ def mechanisms_by(
             f"table by up to {layout.sensitivity}: give epsilon={float(found.epsilon):g} instead "
             f"of the mechanism, or a mechanism with sensitivity={layout.sensitivity}"
         )
-    if not all(axis.even for axis in layout._axes):
-        raise ValueError("depths have shares of epsilon: give epsilon instead of a mechanism")
+    if len(set(layout._blocks.values())) > 1:
+        raise ValueError(
+            "depths or tables have shares of epsilon: give epsilon instead of a mechanism"
+        )
     return dict.fromkeys(layout.blocks, found)
 
 

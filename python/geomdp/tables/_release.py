@@ -67,6 +67,9 @@ def prepare(
 ) -> Release:
     """Return a release, after all checks that public facts allow, those of its plans too."""
     mechanisms = _layout.mechanisms_by(design, mechanism, epsilon, bounds)
+    bounded = any(each.bounds is not None for each in mechanisms.values())
+    if design.tables is not None and bounded:
+        raise ValueError("bounds do not go with tables: release without bounds")
     if at_least is not None:
         at_least = threshold(design, at_least, mechanisms[design.blocks[-1]])
     else:
@@ -76,9 +79,13 @@ def prepare(
         each.certificate(np.int64)  # A mechanism without a plan for these counts is refused here.
     release = Release(design, mechanisms, label, at_least, count, identified(corrects))
     if save is not None:
-        counts = np.zeros(design._axes.shape if at_least is None else 0, np.int64)
+        counts = _no_counts(design) if at_least is None else _NO_CELLS
         rehearse(_published(release, None, counts, _NO_CELLS), save)
     return release
+
+
+def _no_counts(design: Layout) -> _Ints:
+    return np.zeros(design.shape if design.tables is None else design.cells, np.int64)
 
 
 def checked(label: Any, threads: Any) -> int | None:
@@ -121,8 +128,9 @@ def draw(
         return _published(release, library, noisy, cells)
     exact = all_nodes(release.design, occupied)
     noisy = np.empty_like(exact)
+    parts = release.design._parts
     for block, each in release.mechanisms.items():
-        part = release.design._axes.block(block)
+        part = parts[block]
         noisy[part] = each.release(exact[part], threads=release.threads)
     return _published(release, library, noisy, _NO_CELLS)
 

@@ -88,8 +88,8 @@ def count(design: Design, frame: dd.DataFrame, *, counts: str | None = None) -> 
         raise TypeError(parameters.foreign("design", design, "a Design"))
     if not isinstance(frame, dd.DataFrame):
         raise TypeError(f"frame has type {type(frame).__name__}: give a DataFrame of Dask")
-    used, who = columns_of(design, counts), design.individual
     known = list(frame.columns)
+    used, who = columns_of(design, counts, known), design.individual
     meta = dask_internals.types(frame)[[only(name, known) for name in used]]
     # Without rows, this checks the arguments.
     _, library, _ = tally(design, meta, counts)

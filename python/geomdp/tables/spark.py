@@ -94,7 +94,7 @@ def count(design: Design, frame: DataFrame, *, counts: str | None = None) -> Tab
     _check_batch(frame)
     _check_stable(frame)
     names, places, placed = _placed(frame)
-    used, who = columns_of(design, counts), design.individual
+    used, who = columns_of(design, counts, names), design.individual
     chosen = placed.select(*(places[names.index(only(each, names))] for each in used))
     # Without rows, this checks the arguments.
     _, library, _ = tally(design, chosen.limit(0).toArrow().rename_columns(used), counts)

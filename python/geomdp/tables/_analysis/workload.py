@@ -251,7 +251,7 @@ class Workload:
     def _base(self, tables: Sequence[Ints]) -> Ints | None:
         """Return the sums of a table of the finest cells, which may be several blocks."""
         first = dict(reversed([*zip(self._blocks, tables, strict=True)]))
-        first |= {b: t for b, t in zip(self.known, tables[len(self.released) :], strict=True)}
+        first |= dict(zip(self.known, tables[len(self.released) :], strict=True))
         blocks = list(product(*(axis.with_cells for axis in self._axes)))
         if not all(block in first for block in blocks):
             return None
@@ -483,7 +483,10 @@ class Workload:
 
     def one_by_one(self, kinds: int) -> bool:
         """Whether each of this many kinds of rows has all its weights."""
-        return kinds <= self.most and kinds * max(x.size for x in self.trees) <= self.most_in_all
+        return (
+            kinds <= self.most
+            and kinds * max((x.size for x in self.trees), default=1) <= self.most_in_all
+        )
 
 
 class Fitted(NamedTuple):

@@ -35,7 +35,7 @@ def table(
         design = Design(rows, name=counts or "count", l1=l1)
     individual = design.individual
     data: dict[str, Any] = {}
-    for name in columns_of(design, counts):
+    for name in columns_of(design, counts, list(columns)):
         if name not in columns:
             # Do not show the header: without one, the first row holds records.
             raise DataError(
