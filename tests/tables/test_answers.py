@@ -135,7 +135,6 @@ def test_without_noise_answers_are_the_truth(by: Any) -> None:
         (table.rate(population if by else 1000, 100, by, alpha=0.05), 100 * totals / public),
         (table.change_since(before, by, alpha=0.05), totals - old),
         (table.change_since(before, by, percent=True, alpha=0.05), 100 * (totals / old - 1)),
-        (table.combine(Table(TREE_AXES, CELLS), by, alpha=0.05), totals),
         (table.plus(before, by, alpha=0.05), totals + old),
     ):
         assert list(answer.columns)[: len(kept)] == [x for x in ("area", "sex") if x in kept]
@@ -308,17 +307,10 @@ def test_two_releases_hold_over_all_noise(true: Any) -> None:
         for cells, part in zip(true, (noise[:, :2], noise[:, 2:]), strict=True)
     )
     new, old = map(sum, true)
-    again = Table(
-        other.design._axes,
-        np.broadcast_to(true[0], noise[:, 2:].shape),
-        Fraction(3, 2),
-        noise[:, 2:],
-    )
     for alpha in (0.4, 0.1):
         for answer, value in (
             (one.change_since(other, "outcome", alpha=alpha), new - old),
             (one.change_since(other, "outcome", percent=True, alpha=alpha), 100 * (new / old - 1)),
-            (one.combine(again, "outcome", alpha=alpha), new),
             (one.plus(other, "outcome", alpha=alpha), new + old),
         ):
             assert missed(answer, value, masses) <= alpha
@@ -502,10 +494,10 @@ def test_releases_with_other_margins_compare() -> None:
     assert one.change_since(other, "x")["x"].tolist() == ["a", "b"]
     assert one.change_since(other, "x")["estimate"].round().tolist() == [4, -6]
     same = Table([Axis("x", ["b", "a"]), Axis("y", [1, 2])], [[3, 1], [9, 5]])
-    found = one.combine(same, "x", alpha=0.05)
-    assert found["estimate"].round().tolist() == [14, 4]
+    found = one.plus(same, "x", alpha=0.05)
+    assert found["estimate"].round().tolist() == [28, 8]
     with pytest.raises(ValueError, match="other has other columns or levels"):
-        one.combine(other, "x")
+        one.plus(other, "x")
     with pytest.raises(ValueError, match="earlier has other levels of 'x', which is in by"):
         one.change_since(Table([Axis("x", ["a", "c"])], [1, 1]), "x")
     north = {"all": None, "N": "all", "S": "all", "n1": "N", "n2": "S", "s1": "S"}
@@ -544,7 +536,6 @@ def test_releases_with_bounds_answer_by_cells() -> None:
         lambda: table.quantile("y", 0.5, alpha=0.05),
         lambda: table.ratio({"x": "a"}, {}, alpha=0.05),
         lambda: table.change_since(other, alpha=0.05),
-        lambda: table.combine(other, alpha=0.05),
         lambda: table.plus(other, alpha=0.05),
     ):
         with pytest.raises(ValueError, match="a release with bounds has no interval for a "):
@@ -602,7 +593,6 @@ def test_releases_with_bounds_answer_by_cells() -> None:
                 lambda t: t.change_since(t),
                 lambda t: t.combine(t),
                 lambda t: t.plus(t.with_totals(7), "area"),
-                lambda t: t.with_totals(7).combine(t),
             )
         ),
     ],

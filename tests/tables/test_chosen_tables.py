@@ -16,6 +16,7 @@ import pytest
 
 import geomdp
 from geomdp.tables import Design, Hierarchy
+from geomdp.tables._analysis.weighted import variance
 from geomdp.tables._layout import loss
 
 LEVELS: dict[str, Any] = {"a": [0, 1, 2], "b": ["x", "y"], "c": [5, 6, 7, 8]}
@@ -87,7 +88,7 @@ def test_each_table_counts_its_records(name: str, engine: str) -> None:
 def test_counting_needs_no_array_of_the_product() -> None:
     levels = {str(n): range(1000) for n in range(6)}
     design = Design(levels, tables=["0", "5"])
-    counts = design.count(pd.DataFrame(dict.fromkeys(levels, [1, 1, 999])))._nodes()
+    counts = design.count(pd.DataFrame({name: [1, 1, 999] for name in levels}))._nodes()
     assert (counts.sum(), counts[1], counts[999], counts[1001]) == (6, 2, 1, 2)
     with pytest.raises(ValueError, match="combinations are not accepted"):
         Design({str(n): range(1000) for n in range(7)}, tables=["0"])
@@ -147,7 +148,7 @@ def dense(design: Design, mechanisms: Any, known: Any = ()) -> tuple[np.ndarray,
     )
     weights = np.concatenate(
         [
-            np.full(int(np.prod(design._axes.counts(block))), float(each.rate))
+            np.full(int(np.prod(design._axes.counts(block))), variance(float(each.rate)) ** -0.5)
             for block, each in mechanisms.items()
         ]
     )
@@ -156,7 +157,7 @@ def dense(design: Design, mechanisms: Any, known: Any = ()) -> tuple[np.ndarray,
 
 def test_estimates_use_all_tables() -> None:
     """Against a dense fit."""
-    design = Design(LEVELS, tables=[("a", "b"), ("a", "c"), "a"])
+    design = Design(LEVELS, tables=TABLES)
     noisy = design.count(people()).release(epsilon="0.3")
     matrix, weights = dense(design, noisy.mechanisms)
     counts = np.array(list(noisy.frame["count"]))
@@ -354,3 +355,85 @@ def test_best_parts_have_no_more_variance_than_equal_ones() -> None:
     assert list(known[0]) == ["epsilon", "all cells", "a, b", "a, c", "c", "total"]
     with pytest.raises(ValueError, match="best parts are those of tables"):
         Design(LEVELS).with_best_parts()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Design({"a": [0, 1], "b": [0, 1]}), Design({"a": [0, 1], "b": [0, 1]})),
+        (Design({"a": [0, 1]}, margins=9), Design({"b": [0, 1], "a": [0, 1]})),
+        (Design({"area": TREE}), Design({"b": [0, 1]}, margins=9)),
+    ],
+)
+def test_two_releases_are_the_least_squares_of_their_tables(one: Design, other: Design) -> None:
+    levels = {k: x if k != "area" else TREE.leaves for k, x in (other.levels | one.levels).items()}
+    frame = people(levels={k: [x for x in v if x not in ("all", 9)] for k, v in levels.items()})
+    pair = [one.count(frame).release(epsilon="0.2"), other.count(frame).release(epsilon="0.4")]
+    found = pair[0].combine(pair[1])
+    whole = Design({k: TREE if k == "area" else sorted(set(frame[k])) for k in levels})
+    cells = list(itertools.product(*(axis.cells for axis in whole._axes)))
+    rows, counts, weights = [], [], []
+    for noisy in pair:
+        plain = Design(**noisy.design._arguments())
+        each = [plain.count(pd.DataFrame([x], columns=list(levels)))._nodes() for x in cells]
+        parts = noisy.design._parts
+        for block, mechanism in noisy.mechanisms.items():
+            rows.append(np.stack([x[parts[block]].reshape(-1) for x in each], axis=1))
+            counts.append(noisy._values[parts[block]].reshape(-1))
+            weights.append(np.full(counts[-1].size, variance(float(mechanism.rate)) ** -0.5))
+    matrix, count, weight = np.concatenate(rows), np.concatenate(counts), np.concatenate(weights)
+    fit, *_ = np.linalg.lstsq(matrix * weight[:, None], count * weight, rcond=None)
+    assert found.total()["estimate"][0] == pytest.approx(fit.sum(), abs=1e-6)
+    for label in levels:
+        answer = found.total(label, alpha=0.05)
+        for level, estimate in zip(answer[label], answer["estimate"], strict=True):
+            if pd.isna(level):
+                continue
+            inside = [
+                x[list(levels).index(label)] == level
+                or (label == "area" and _is_in("area", x[list(levels).index(label)], level))
+                for x in cells
+            ]
+            if any(inside):
+                assert estimate == pytest.approx(fit[inside].sum(), abs=1e-6)
+    assert len(found.intervals(0.05)) >= len(pair[0].intervals(0.05))
+
+
+def test_releases_of_other_counts_are_not_combined() -> None:
+    design = Design({"a": [0, 1]}, individual="who", l0=1)
+    frame = pd.DataFrame({"who": [1, 2], "a": [0, 1], "b": [1, 1]})
+    noisy = design.count(frame).release(epsilon=1)
+    for other, words in (
+        (Design({"a": [0, 1]}, individual="who", l0=2), "bounds contributions differently"),
+        (Design({"a": [0, 1]}), "bounds contributions differently"),
+        (Design({"b": [0, 1]}, individual="who", l0=1), "other columns"),
+        (Design({"a": [1, 0]}, individual="who", l0=1), "other levels of 'a'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            noisy.combine(other.count(frame).release(epsilon=1))
+    with pytest.raises(ValueError, match="is this release"):
+        noisy.combine(noisy.with_totals(2))
+    bounded = design.count(frame).release(epsilon=1, bounds=(0, 5))
+    with pytest.raises(ValueError, match="with bounds"):
+        noisy.combine(bounded)
+    one, two = (design.count(frame).release(epsilon=1).with_totals(n) for n in (2, 3))
+    with pytest.raises(ValueError, match="contradict"):
+        one.combine(two)
+
+
+@pytest.mark.parametrize("more", [1, -1])
+def test_totals_of_lists_that_disagree_are_refused_either_way(more: int) -> None:
+    noisy = DESIGNS["lists"].count(people()).release(epsilon=1)
+    totals = people().groupby("a").size().rename("n").reset_index()
+    for first, second in ((60 + more, totals), (totals, 60 + more)):
+        with pytest.raises(ValueError, match="contradict"):
+            noisy.with_totals(first).with_totals(second)
+
+
+def test_depths_of_a_tree_share_the_part_of_its_table() -> None:
+    design = Design(
+        {"area": TREE, "b": ["x", "y"]}, tables={"area": 1, "b": 1}, shares={"area": [1, 1, 2]}
+    )
+    found = {block: each.epsilon for block, each in design.mechanisms_for(1).items()}
+    half = Fraction(1, 2)
+    assert found == {(0, 0): half / 4, (1, 0): half / 4, (2, 0): half / 2, (0, 1): half}

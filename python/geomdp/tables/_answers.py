@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Self, TypeAlias
 
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Real
-from geomdp.tables import _estimates, _selection, _totals
-from geomdp.tables._analysis.products import Block, Errors
+from geomdp.tables import _estimates, _layout, _selection, _totals
+from geomdp.tables._analysis.products import Block
 from geomdp.tables._estimates import Asked, Estimates, Source
 from geomdp.tables._native import Coded
 from geomdp.tables._selection import Columns, Rows
@@ -577,35 +577,26 @@ class Answers(Estimates):
             found = _estimates.linear(asked, (1, -1), alpha, simultaneous)
         return self._framed(asked.rows, found.columns("percent" if percent else "estimate"))
 
-    def combine(
-        self,
-        other: Answers,
-        by: Columns | None = None,
-        *,
-        alpha: Real | None = None,
-        simultaneous: bool = False,
-    ) -> Any:
-        """Return one estimate of each count, from two releases of the same counts.
+    def combine(self, other: Answers) -> Answers:
+        """Return the answers of two releases of the same counts together.
 
-        It weights each estimate by the inverse of its variance, which is public (for noise of a
-        scale below a third, as in :class:`Answers`).
+        They are answers about the union of the columns, and use the tables of both: each estimate
+        has the least variance that all noisy counts allow. Public totals of both hold.
 
         Parameters
         ----------
         other : noisy table
-            Another release, with independent noise, of the same table: it has the same columns and
-            levels. It may have other margins, trees and privacy losses. The same release in another
-            file is not accepted, and neither is a correction of this one, whose true counts differ.
-        by : column name or tuple of column names, optional
-            The columns to keep; by default all. Margins and inner nodes of trees are shown if both
-            releases have them.
-        alpha, simultaneous
-            As in :meth:`intervals`. Without `alpha` there are no intervals.
+            Another release, with independent noise, of the same records. Columns that both have
+            need the same levels; its tables, margins and privacy loss may be others. The same
+            release in another file is not accepted, and neither is a correction of this one or a
+            release that bounds contributions differently, since its true counts differ. Those of
+            individuals with limits need the same columns, and are the same only if the records
+            were counted once, or if the limits leave nothing out.
 
         Returns
         -------
-        data frame
-            The columns of `by`, estimate, lower and upper.
+        Answers
+            It has the questions of this object, for all tables of both.
 
         Examples
         --------
@@ -616,22 +607,13 @@ class Answers(Estimates):
         >>> one, other = table.release(epsilon="0.1"), table.release(epsilon="0.1")
         >>> alone, both = (
         ...     x["upper"][0] - x["lower"][0] for x in (
-        ...         one.intervals(alpha=0.05), one.combine(other, alpha=0.05))
+        ...         one.intervals(alpha=0.05), one.combine(other).intervals(alpha=0.05))
         ... )
         >>> bool(both < alone)
         True
 
         """
-        asked = self._beside(other, by)
-        _estimates.refuse_bounds("combination", alpha, self, other)
-
-        def weigh(errors: Errors) -> tuple[float, float]:
-            (one, _), (_, two) = errors.covariance.tolist()
-            part = two / (one + two) if one + two > 0 else 0.5
-            return part, 1 - part
-
-        found = _estimates.linear(asked, weigh, alpha, simultaneous)
-        return self._framed(asked.rows, found.within(0).columns())
+        return _Combined(self, other)
 
     def plus(
         self,
@@ -745,6 +727,54 @@ class Answers(Estimates):
         except ValueError as error:
             raise ValueError(f"totals are not accepted: {error}") from None
         return found
+
+
+class _Combined(Answers):
+    """Answers from the tables of two releases."""
+
+    def __init__(self, one: Answers, other: Any) -> None:
+        one._check_other("other", other)
+        one._check_no_correction(other)
+        _estimates.refuse_bounds("combination", True, one, other)
+        self.id, self.corrects, self._one = f"{one.id} {other.id}", (), one
+        self.design = _layout.united(one.design, other.design)
+        tables = [pair for each in (one, other) for pair in self._moved(each)]
+        self._found = [(block, noise, counts) for block, noise, counts in tables if noise]
+        self.mechanisms = {}
+        known: dict[Block, _Ints] = {}
+        for block, noise, counts in tables:
+            if not noise and not np.array_equal(known.setdefault(block, counts), counts):
+                raise ValueError("totals of the two releases contradict each other")
+        _totals.check(self.design._axes, known)
+        self._known = known
+
+    def _moved(self, of: Answers) -> Iterator[tuple[Block, Any, _Ints]]:
+        """Yield the tables of a release on the united axes, in the depths of rooted trees."""
+        labels = [axis.label for axis in of.design._axes]
+        given = [labels.index(axis.label) if axis.label in labels else None for axis in self._axes]
+        order = [place for place in given if place is not None]
+        known = ((block, None, counts) for block, counts in of._known.items())
+        for block, noise, counts in (*of._tables, *known):
+            depths = tuple(0 if place is None else block[place] for place in given)
+            yield depths, noise, counts.transpose(order).reshape(_totals.shape(self._axes, depths))
+
+    @property
+    def _axes(self) -> Any:
+        return self.design._axes
+
+    @property
+    def _tables(self) -> list[tuple[Block, Any, _Ints]]:
+        return self._found
+
+    @property
+    def _bounded(self) -> bool:
+        return False
+
+    def _made(self, columns: Mapping[str, Any]) -> Any:
+        return self._one._made(columns)
+
+    def __repr__(self) -> str:
+        return f"<Answers of two releases: {self.design!r}>"
 
 
 def _first_of(found: NDArray[np.bool_]) -> _Ints:

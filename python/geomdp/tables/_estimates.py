@@ -164,19 +164,27 @@ def workload_of(
     known: Iterable[Block] = (),
 ) -> Workload:
     """Return everything public about the noise of blocks with these mechanisms."""
-    moved = [axis.rooted[1] for axis in axes]
+    return _workload(axes, [(rooted(axes, x), noise) for x, noise in mechanisms.items()], known)
+
+
+def _workload(
+    axes: Sequence[Axis],
+    noises: Iterable[tuple[Block, GeometricMechanism]],
+    known: Iterable[Block],
+) -> Workload:
     return Workload(
         [axis.rooted[0] for axis in axes],
         [
-            (
-                tuple(map(operator.add, block, moved)),
-                each.rate,
-                Fraction(each.certificate(np.int64).total_variation),
-            )
-            for block, each in mechanisms.items()
+            (block, each.rate, Fraction(each.certificate(np.int64).total_variation))
+            for block, each in noises
         ],
         known,
     )
+
+
+def rooted(axes: Sequence[Axis], block: Block) -> Block:
+    """Return the depths of a block in rooted trees."""
+    return tuple(axis.rooted[1] + depth for axis, depth in zip(axes, block, strict=True))
 
 
 def undetermined(axes: Sequence[Axis], error: UndeterminedError) -> str:
@@ -220,16 +228,22 @@ class Estimates:
     @cached_property
     def _workload(self) -> Workload:
         """Everything public about the noise, for estimates and their errors."""
-        return workload_of(self.design._axes, self.mechanisms, self._known)
+        axes = self.design._axes
+        return _workload(axes, [(block, noise) for block, noise, _ in self._tables], self._known)
+
+    @property
+    def _tables(self) -> list[tuple[Block, GeometricMechanism, _Ints]]:
+        """The block of each noisy table, in the depths of rooted trees, its noise and counts."""
+        axes, parts = self.design._axes, self.design._parts
+        return [
+            (rooted(axes, block), noise, self._values[parts[block]].reshape(axes.counts(block)))
+            for block, noise in self.mechanisms.items()
+        ]
 
     @cached_property
     def _fitted(self) -> Fitted:
         """The estimates from all tables; with bounds, the sums of noisy cells."""
-        parts = self.design._parts
-        tables = [
-            self._values[parts[block]].reshape(self.design._axes.counts(block))
-            for block in self.mechanisms
-        ]
+        tables = [counts for _, _, counts in self._tables]
         known = list(self._known.values())
         return self._workload.fit(tables, known, leaves_alone=self._bounded)
 
@@ -259,8 +273,8 @@ class Estimates:
         lists = not any(axis.tree.depth for axis in self.design._axes)
         return self._bounded or (lists and math.isinf(self._fitted.size))
 
-    def _both(self, name: str, other: Any, by: Columns) -> Asked:
-        """Return the total of each group of two releases."""
+    def _check_other(self, name: str, other: Any) -> None:
+        """Refuse what is no other release."""
         if not isinstance(other, Estimates):
             raise TypeError(parameters.foreign(name, other, "a noisy table"))
         if other.id == self.id:
@@ -268,6 +282,14 @@ class Estimates:
                 f"{name} is this release, or of the same stream, so that they share noise: give "
                 "another release"
             )
+
+    def _check_no_correction(self, other: Estimates) -> None:
+        if self.id in other.corrects or other.id in self.corrects:
+            raise ValueError("one of the releases corrects the other: use the corrected one alone")
+
+    def _both(self, name: str, other: Any, by: Columns) -> Asked:
+        """Return the total of each group of two releases."""
+        self._check_other(name, other)
         rows = _selection.rows_of(self.design._axes, by)
         kept = [self._labels[place] for place in rows.axes]
         places = tuple(_selection.place_of(other.design._axes, "by", label) for label in kept)
@@ -296,8 +318,7 @@ class Estimates:
             for one, two in pairs
         ):
             raise ValueError("other has other columns or levels: give a release with the same")
-        if self.id in other.corrects or other.id in self.corrects:
-            raise ValueError("one of the releases corrects the other: use the corrected one alone")
+        self._check_no_correction(other)
         return asked
 
     def _selected(
@@ -347,8 +368,8 @@ class Estimates:
                 for axis, at in zip(axes, axes.block(block), strict=True)
             ]
             rows = Rows(tuple(range(len(axes))), tuple(levels))
-            found = linear(self._asked(rows, {}), (1,), alpha, simultaneous=False)
-            parts.append(found.within(0, self._known_total).columns())
+            each = linear(self._asked(rows, {}), (1,), alpha, simultaneous=False)
+            parts.append(each.within(0, self._known_total).columns())
         return {
             name: np.concatenate([part[name].reshape(-1) for part in parts]) for name in parts[0]
         }
@@ -454,13 +475,13 @@ class Estimates:
 
 def linear(
     asked: Asked,
-    factors: Sequence[int] | Callable[[Errors], Sequence[float]],
+    factors: Sequence[int],
     alpha: Real | None,
     simultaneous: bool,
     *,
     whole: bool = True,
 ) -> Found:
-    """Return weighted sums of sums of estimates; the weights are integers, or follow from errors.
+    """Return weighted sums of sums of estimates, by integers.
 
     The true sums may be known to be whole numbers.
     """
@@ -468,21 +489,10 @@ def linear(
     if alpha is not None:
         independent = asked.flat and len(asked.values) == 1
         level = asked.level(alpha, number(rows, simultaneous), independent=independent)
-    if callable(factors):
-        base, more, reaches = (np.zeros(rows.shape) for _ in range(3))
-        values = asked.floats
-        for index, errors in asked.kinds()[1]:
-            weights = factors(errors)
-            more[index] = sum(w * x[index] for w, x in zip(weights, values, strict=True))
-            if alpha is not None:
-                reaches[index] = errors.reach(tuple(weights), level)
-        size = float(max(np.abs(x).max(initial=0) for x in values))
-        rounding = 2 * asked.rounding + 2.0**-50 * size
-    else:
-        parts = zip(*asked.values, strict=True)
-        base, more = (np.asarray(sum(map(operator.mul, factors, x))) for x in parts)
-        rounding = sum(map(abs, factors)) * asked.rounding
-        reaches = asked.reaches(factors, level) if alpha is not None else more
+    parts = zip(*asked.values, strict=True)
+    base, more = (np.asarray(sum(map(operator.mul, factors, x))) for x in parts)
+    rounding = sum(map(abs, factors)) * asked.rounding
+    reaches = asked.reaches(factors, level) if alpha is not None else more
     exact = base.dtype.kind == "i" and asked.flat and math.isfinite(rounding)
     points = base if exact else base + more
     if alpha is None:

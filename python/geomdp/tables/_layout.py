@@ -451,6 +451,54 @@ def named(layout: Layout, label: str) -> Layout:
     return type(layout)(**(given | {"levels": {label: given["levels"]}}))
 
 
+def united(one: Layout, other: Layout) -> Layout:
+    """Return the design of all tables of two releases of the same counts."""
+    facts, others = ((x.name, x.individual, x.l0, x.linf, x.l1) for x in (one, other))
+    if facts != others:
+        raise ValueError(
+            "other has another name, or bounds contributions differently, so that its true counts "
+            "differ: give a release with the same limits"
+        )
+    axes = {axis.label: axis for axis in one._axes}
+    more = {axis.label: axis for axis in other._axes}
+    if one.individual is not None and axes.keys() != more.keys():
+        raise ValueError(
+            "other has other columns, so that limits of individuals leave out other records: give "
+            "a release with the same columns"
+        )
+    for label in axes.keys() & more.keys():
+        first, second = axes[label], more[label]
+        if (first.given, first.other) != (second.given, second.other):
+            raise ValueError(
+                f"other has other levels of {label!r}: give a release with the same, in their order"
+            )
+    whole_of = [(x.tables, x._axes.blocks, list(x.levels)) for x in (one, other)]
+    if one.tables is None and whole_of[0] == whole_of[1]:
+        return one
+    whole = {**more, **axes}
+    tables = [
+        tuple((axis.label, depth) if axis.hierarchy is not None else axis.label
+              for axis, depth in zip(each._axes, block, strict=True)
+              if axis.rooted[1] + depth)
+        for each in (one, other)
+        for block in each.blocks
+    ]  # fmt: skip
+    order = [*axes, *(label for label in more if label not in axes)]
+    tables = [tuple(sorted(key, key=lambda x: order.index(x[0] if isinstance(x, tuple) else x)))
+              for key in tables]  # fmt: skip
+    return Layout(
+        {label: whole[label].given for label in order},
+        name=one.name,
+        other={label: x.other[0] for label, x in whole.items() if x.other},
+        margins={
+            x.label: x.nodes[0]
+            for x in (*more.values(), *axes.values())
+            if x.margin and x.nodes[0] is not None
+        },
+        tables=list(dict.fromkeys(tables)),
+    )
+
+
 def _labels(name: str, value: Any, labels: list[Any]) -> dict[Any, Any]:
     """Return the label of each column that has one."""
     if isinstance(value, bool):

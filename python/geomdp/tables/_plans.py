@@ -47,9 +47,9 @@ def accuracy(
     many, kinds = products.kinds([workload], [nodes])
     try:
         if not workload.one_by_one(many):
-            return math.ceil(workload.bounds(asked, nodes, float(level)).max())
-        found = (workload.joint([asked], at) for _, [at] in kinds)
-        return math.ceil(max(errors.reach((1.0,), float(level)) for errors in found))
+            return math.ceil(float(workload.bounds(asked, nodes, float(level)).max()))
+        found = [workload.joint([asked], at).reach((1.0,), float(level)) for _, [at] in kinds]
+        return math.ceil(max(found))
     except UndeterminedError as error:
         raise ValueError(_estimates.undetermined(axes, error)) from None
 

@@ -128,7 +128,7 @@ def _public(design: Design, stated: Any) -> dict[Block, NDArray[np.int64]]:
         for depth, axis in zip(block, design._axes, strict=True):
             if type(depth) is not int or not 0 <= depth <= axis.rooted[0].depth:
                 raise ValueError("it has totals of other depths")
-        found[block] = _totals.counted(counts).reshape(_totals.shape(design._axes, block))
+        found[block] = _totals.as_counts(counts).reshape(_totals.shape(design._axes, block))
     return found
 
 

@@ -127,8 +127,8 @@ def draw(
         cells, noisy = _reaching(release, release.at_least, occupied)
         return _published(release, library, noisy, cells)
     exact = all_nodes(release.design, occupied)
-    noisy = np.empty_like(exact)
     parts = release.design._parts
+    noisy = np.empty_like(exact)
     for block, each in release.mechanisms.items():
         part = parts[block]
         noisy[part] = each.release(exact[part], threads=release.threads)

@@ -48,8 +48,8 @@ def of(axes: Sequence[Axis], totals: Any) -> tuple[Block, _Ints]:
         if axis.margin:
             del nodes[axis.nodes[0]]
         series = categories(column(totals, only(axis.label, known_names)))
-        at = [nodes.get(item, -1) for item in items_of(series, axis.nodes)]
-        if not at or min(at) < 0 or len(depths := {*tree.depths[at].tolist()}) != 1:
+        found = [nodes.get(item, -1) for item in items_of(series, axis.nodes)]
+        if not found or min(found) < 0 or len(depths := {*tree.depths[found].tolist()}) != 1:
             raise ValueError(
                 f"totals have other levels of {axis.label!r} than the table, or nodes of several "
                 "depths: give all levels, or all nodes of one depth of a tree"
@@ -58,14 +58,14 @@ def of(axes: Sequence[Axis], totals: Any) -> tuple[Block, _Ints]:
         level = tree.level(depth)
         block.append(depth)
         sizes.append(level.stop - level.start)
-        places.append(np.array(at) - level.start)
-    counts = _whole(column(totals, only(counted[0], known_names)))
+        places.append(np.array(found) - level.start)
+    counts = as_counts(items_of(categories(column(totals, only(counted[0], known_names)))))
     at = np.ravel_multi_index(tuple(places), tuple(sizes)) if places else np.zeros(len(counts), int)
     if len(counts) != math.prod(sizes) or np.unique(at).size != at.size:
         raise ValueError("totals leave out a group or have it twice: give each combination once")
-    found = np.empty(len(counts), np.int64)
-    found[at] = counts
-    return tuple(block), found.reshape(shape(axes, tuple(block)))
+    table = np.empty(len(counts), np.int64)
+    table[at] = counts
+    return tuple(block), table.reshape(shape(axes, tuple(block)))
 
 
 def shape(axes: Sequence[Axis], block: Block) -> tuple[int, ...]:
@@ -74,11 +74,7 @@ def shape(axes: Sequence[Axis], block: Block) -> tuple[int, ...]:
     return tuple(level.stop - level.start for level in levels)
 
 
-def _whole(values: Any) -> list[int]:
-    return counted(items_of(categories(values))).tolist()
-
-
-def counted(items: Sequence[Any]) -> _Ints:
+def as_counts(items: Sequence[Any]) -> _Ints:
     """Return counts that may be public."""
     found = parameters.each("totals", items, parameters.integer)
     if not all(0 <= item <= MOST for item in found) or sum(found) > MOST:

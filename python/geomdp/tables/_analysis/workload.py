@@ -677,7 +677,9 @@ class _Even:
             order.append(at)
         if len(picked) == 1:
             return picked[0]
-        return np.take(np.concatenate(picked, place), np.argsort(np.concatenate(order)), place)
+        found: NDArray[Any] = np.concatenate(picked, place)
+        taken: NDArray[Any] = found.take(np.argsort(np.concatenate(order)), place)
+        return taken
 
     def cells(self, depth: int) -> tuple[Ints, Ints]:
         """Return the places of the finest cells, in an array of these and in a table."""
