@@ -678,8 +678,7 @@ class _Even:
         if len(picked) == 1:
             return picked[0]
         found: NDArray[Any] = np.concatenate(picked, place)
-        taken: NDArray[Any] = found.take(np.argsort(np.concatenate(order)), place)
-        return taken
+        return found.take(np.argsort(np.concatenate(order)), place)
 
     def cells(self, depth: int) -> tuple[Ints, Ints]:
         """Return the places of the finest cells, in an array of these and in a table."""
@@ -689,7 +688,8 @@ class _Even:
         """Return the sums at the nodes of a depth, from the finest cells."""
         if base.shape[place] == self.sizes[depth]:
             return base
-        return _groups(base, place, self.sizes[depth]).sum(place + 1)
+        found: NDArray[Any] = _groups(base, place, self.sizes[depth]).sum(place + 1)
+        return found
 
     def nodes(self, base: NDArray[Any], place: int, nodes: Ints | None) -> NDArray[Any]:
         """Return the sums at some nodes, from the finest cells."""
