@@ -6,13 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from geomdp._inputs import parameters
 from geomdp.tables._analysis.products import Block
-
-if TYPE_CHECKING:
-    from geomdp.tables._axes import Axes
 
 #: Columns in the order of the design, each with a depth of its tree, or None for all of them.
 Key: TypeAlias = tuple[tuple[str, int | None], ...]
@@ -88,7 +85,7 @@ def sums(
     return found
 
 
-def blocks(keys: Mapping[Key, Fraction], axes: Axes, most: int) -> dict[Block, Fraction]:
+def blocks(keys: Mapping[Key, Fraction], axes: Sequence[Any], most: int) -> dict[Block, Fraction]:
     """Return the released blocks, and the part of epsilon of each."""
     found: dict[Block, Fraction] = {}
     for key, part in keys.items():

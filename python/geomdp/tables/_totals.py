@@ -92,7 +92,7 @@ def check(axes: Sequence[Axis], known: Mapping[Block, _Ints]) -> None:
         for other in blocks[:place]:
             common = tuple(map(min, one, other))
             (a, all_a), (b, all_b) = (_sums(axes, x, known[x], common) for x in (one, other))
-            wrong = (all_a & all_b & (a != b)) | (all_b & (a > b)) | (all_a & (b > a))
+            wrong = (all_b & (a > b)) | (all_a & (b > a))
             if wrong.any():
                 raise ValueError(
                     "totals contradict each other: give those of one set of counts, after limits "
