@@ -19,7 +19,7 @@ import pytest
 from geomdp import GeometricMechanism, _identity, accuracy
 from geomdp.tables import Design, Hierarchy
 from geomdp.tables._answers import Answers
-from geomdp.tables._axes import Axis
+from geomdp.tables._axes import Axes, Axis
 from geomdp.tables._native import made
 
 #: So little noise that counts are exact but for a probability of exp(-100).
@@ -39,7 +39,11 @@ class Table(Answers):
     def __init__(
         self, axes: Sequence[Any], cells: Any, epsilon: Any = CLEAR, noise: Any = None, **more: Any
     ) -> None:
-        self.design = SimpleNamespace(_axes=tuple(axes), signed=False)
+        whole = Axes(axes)
+        parts = {block: whole.block(block) for block in whole.blocks}
+        self.design = SimpleNamespace(
+            _axes=whole, _parts=parts, tables=None, _columns=whole.columns, signed=False
+        )
         counts = np.zeros([each.tree.size for each in axes], np.int64)
         counts[np.ix_(*(each.tree.leaves for each in axes))] = cells
         for place, each in enumerate(axes):
@@ -131,7 +135,6 @@ def test_without_noise_answers_are_the_truth(by: Any) -> None:
         (table.rate(population if by else 1000, 100, by, alpha=0.05), 100 * totals / public),
         (table.change_since(before, by, alpha=0.05), totals - old),
         (table.change_since(before, by, percent=True, alpha=0.05), 100 * (totals / old - 1)),
-        (table.combine(Table(TREE_AXES, CELLS), by, alpha=0.05), totals),
         (table.plus(before, by, alpha=0.05), totals + old),
     ):
         assert list(answer.columns)[: len(kept)] == [x for x in ("area", "sex") if x in kept]
@@ -304,17 +307,10 @@ def test_two_releases_hold_over_all_noise(true: Any) -> None:
         for cells, part in zip(true, (noise[:, :2], noise[:, 2:]), strict=True)
     )
     new, old = map(sum, true)
-    again = Table(
-        other.design._axes,
-        np.broadcast_to(true[0], noise[:, 2:].shape),
-        Fraction(3, 2),
-        noise[:, 2:],
-    )
     for alpha in (0.4, 0.1):
         for answer, value in (
             (one.change_since(other, "outcome", alpha=alpha), new - old),
             (one.change_since(other, "outcome", percent=True, alpha=alpha), 100 * (new / old - 1)),
-            (one.combine(again, "outcome", alpha=alpha), new),
             (one.plus(other, "outcome", alpha=alpha), new + old),
         ):
             assert missed(answer, value, masses) <= alpha
@@ -363,7 +359,7 @@ def test_a_known_total_holds_over_all_noise(
     squares = np.zeros((2, 2))
     for each, mass in zip(noise, masses, strict=True):
         table = Table([column], true, epsilon, each)
-        known = table.with_total(n)
+        known = table.with_totals(n)
         assert known.total(alpha=alpha).iloc[0].tolist() == [n] * 3
         cells, alone = known.intervals(alpha), table.intervals(alpha)
         for place, found in enumerate((cells, alone)):
@@ -392,11 +388,11 @@ def test_a_known_total_holds_over_all_noise(
 
 def test_a_known_total_of_counts_at_a_limit_or_with_bounds() -> None:
     limit = 2**63 - 1
-    found = Table([Axis("x", [1, 2])], [3, 5], 1, np.array([limit - 3, 0])).with_total(8)
+    found = Table([Axis("x", [1, 2])], [3, 5], 1, np.array([limit - 3, 0])).with_totals(8)
     assert found.intervals(0.05)[["lower", "upper"]].to_numpy().tolist() == [[0, 8]] * 2
     bounded = Table([Axis("x", [1, 2])], [3, 5], 1, bounds=(0, 9))
     with pytest.raises(ValueError, match="no interval for a known total"):
-        bounded.with_total(8)
+        bounded.with_totals(8)
 
 
 def test_the_percentage_of_a_part_holds_near_zero_and_with_several_cells() -> None:
@@ -498,10 +494,10 @@ def test_releases_with_other_margins_compare() -> None:
     assert one.change_since(other, "x")["x"].tolist() == ["a", "b"]
     assert one.change_since(other, "x")["estimate"].round().tolist() == [4, -6]
     same = Table([Axis("x", ["b", "a"]), Axis("y", [1, 2])], [[3, 1], [9, 5]])
-    found = one.combine(same, "x", alpha=0.05)
-    assert found["estimate"].round().tolist() == [14, 4]
+    found = one.plus(same, "x", alpha=0.05)
+    assert found["estimate"].round().tolist() == [28, 8]
     with pytest.raises(ValueError, match="other has other columns or levels"):
-        one.combine(other, "x")
+        one.plus(other, "x")
     with pytest.raises(ValueError, match="earlier has other levels of 'x', which is in by"):
         one.change_since(Table([Axis("x", ["a", "c"])], [1, 1]), "x")
     north = {"all": None, "N": "all", "S": "all", "n1": "N", "n2": "S", "s1": "S"}
@@ -540,7 +536,6 @@ def test_releases_with_bounds_answer_by_cells() -> None:
         lambda: table.quantile("y", 0.5, alpha=0.05),
         lambda: table.ratio({"x": "a"}, {}, alpha=0.05),
         lambda: table.change_since(other, alpha=0.05),
-        lambda: table.combine(other, alpha=0.05),
         lambda: table.plus(other, alpha=0.05),
     ):
         with pytest.raises(ValueError, match="a release with bounds has no interval for a "):
@@ -584,8 +579,12 @@ def test_releases_with_bounds_answer_by_cells() -> None:
         (lambda t: t.rate([1, 2], by="area"), ValueError, "population has 2 numbers: give 5"),
         (lambda t: t.rate(5, by="area"), TypeError, "population = 5 has type int"),
         (lambda t: t.rate(5, per=0), ValueError, "per = 0"),
-        (lambda t: t.with_total(-1), ValueError, "total = -1 is not accepted: give an int from 0"),
-        (lambda t: t.with_total(2.5), TypeError, "total = 2.5 has type float"),
+        (
+            lambda t: t.with_totals(-1),
+            ValueError,
+            "totals = -1 is not accepted: give an int from 0",
+        ),
+        (lambda t: t.with_totals(2.5), TypeError, "totals = 2.5 has type float"),
         (lambda t: t.change_since(3), TypeError, "earlier = 3 has type int"),
         (
             lambda t: t.change_since(Table(TREE_AXES, CELLS), percent="no"),
@@ -597,8 +596,7 @@ def test_releases_with_bounds_answer_by_cells() -> None:
             for ask in (
                 lambda t: t.change_since(t),
                 lambda t: t.combine(t),
-                lambda t: t.plus(t.with_total(7), "area"),
-                lambda t: t.with_total(7).combine(t),
+                lambda t: t.plus(t.with_totals(7), "area"),
             )
         ),
     ],

@@ -89,7 +89,6 @@ QUESTIONS: dict[str, tuple[Callable[..., Any], Truth]] = {
         lambda c, _: Fraction(0),
     ),
     "change_since": (lambda t, by, **k: t.change_since(t.earlier, by, **k), lambda c, _: 0),
-    "combine": (lambda t, by, **k: t.combine(t.earlier, by, **k), lambda c, _: c.sum()),
     "plus": (lambda t, by, **k: t.plus(t.earlier, by, **k), lambda c, _: 2 * c.sum()),
 }
 #: With bounds, the others are refused.
@@ -105,7 +104,7 @@ def cases() -> Iterator[tuple[str, str, Any, bool]]:
         if (shape == "bounds" and name not in BOUNDED) or (name == "percent" and not by):
             continue
         yield shape, name, by, False
-        if shape != "bounds" and name not in ("combine", "change_since", "plus"):
+        if shape != "bounds" and name not in ("change_since", "plus"):
             yield shape, name, by, True
 
 
@@ -113,7 +112,7 @@ def asked(shape: str, name: str, by: Any, known: bool, epsilon: Any, **more: Any
     """Return the answer to a question, and the table."""
     found: Any = table(shape, epsilon)
     whole = int(found.true[np.ix_(*(each.tree.leaves for each in found.design._axes))].sum())
-    answers = found.with_total(whole) if known else found
+    answers = found.with_totals(whole) if known else found
     answers.earlier = table(shape, epsilon)
     return QUESTIONS[name][0](answers, by, **more), found, whole
 
@@ -291,7 +290,7 @@ def test_intervals_hold_where_noise_is_rare(epsilon: int) -> None:
     column = Axis("x", [1, 4])
     cells = np.broadcast_to(np.array(true), (len(noise), 2))
     found = Table([Axis("outcome", range(len(noise))), column], cells, epsilon, noise)
-    lost = 1 - masses.sum() + float(found._product.lost)
+    lost = 1 - masses.sum() + float(found._workload.lost)
     some = masses[(noise != 0).any(axis=1)].sum()
     for alpha in (0.3, some * 1.01, some * 0.99, some / 3, some**2):
         for answer, value in (

@@ -413,7 +413,7 @@ def test_an_open_tree_is_its_noisy_counts_with_their_intervals() -> None:
     # The part of a node that its children have may be exceeded by the node.
     above = noisy.ratio({"code": "b2"}, {"code": ["b2.1", "b2.2"]}, alpha=0.05)
     assert above["upper"][0] > 1
-    known = noisy.with_total(59)
+    known = noisy.with_totals(59)
     assert column(known.estimates(), "estimate")[0] == 59
     assert column(known.estimates(), "estimate")[1:] == list(noisy.to_dict().values())[1:]
     with pytest.raises(ValueError, match="other has other levels of 'code'"):
@@ -466,9 +466,9 @@ def test_estimates_of_an_open_tree_and_a_margin_are_the_least_squares() -> None:
     fit, *_ = np.linalg.lstsq(matrix * weights[:, None], counts.reshape(-1) * weights, rcond=None)
     wanted = (matrix @ fit).reshape(counts.shape)[[1, 2, 0]].reshape(-1)
     assert column(noisy.estimates(), "estimate") == pytest.approx(wanted, abs=1e-9)
-    squares = noisy._product.squares[1]
-    assert squares.variances.tolist() == squares.noise.tolist()
-    assert not squares.widest(np.ones(tree._tree.size)).any()
+    for [squares] in noisy._workload._squares.values():
+        assert squares.variances.tolist() == squares.noise.tolist()
+        assert not squares.widest(np.ones(tree._tree.size)).any()
 
 
 def test_rates_of_an_open_tree_take_populations_as_sums_of_those_below() -> None:

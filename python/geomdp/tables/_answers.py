@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _notebook
 from geomdp._inputs import parameters
-from geomdp._inputs.parameters import Integer, Real
-from geomdp.tables import _estimates, _selection
-from geomdp.tables._analysis.products import Errors
+from geomdp._inputs.parameters import Real
+from geomdp.tables import _estimates, _layout, _selection, _totals
+from geomdp.tables._analysis.products import Block
 from geomdp.tables._estimates import Asked, Estimates, Source
 from geomdp.tables._native import Coded
 from geomdp.tables._selection import Columns, Rows
 
 _Ints: TypeAlias = NDArray[np.int64]
-
-#: Sums beyond this may have been moved to a limit of int64.
-_MOST_TOTAL = 2**62
 
 
 class Answers(Estimates):
@@ -94,7 +91,7 @@ class Answers(Estimates):
         [6, 6]
 
         """
-        return self._total(self._labels, alpha, simultaneous)
+        return self._every(alpha, simultaneous)
 
     def estimates(self) -> Any:
         """Return the estimate of each true count.
@@ -115,7 +112,7 @@ class Answers(Estimates):
         True
 
         """
-        return self._total(self._labels, None, simultaneous=False)
+        return self._every(None, simultaneous=False)
 
     def total(
         self, by: Columns = (), *, alpha: Real | None = None, simultaneous: bool = False
@@ -589,35 +586,26 @@ class Answers(Estimates):
             found = _estimates.linear(asked, (1, -1), alpha, simultaneous)
         return self._framed(asked.rows, found.columns("percent" if percent else "estimate"))
 
-    def combine(
-        self,
-        other: Answers,
-        by: Columns | None = None,
-        *,
-        alpha: Real | None = None,
-        simultaneous: bool = False,
-    ) -> Any:
-        """Return one estimate of each count, from two releases of the same counts.
+    def combine(self, other: Answers) -> Answers:
+        """Return the answers of two releases of the same counts together.
 
-        It weights each estimate by the inverse of its variance, which is public (for noise of a
-        scale below a third, as in :class:`Answers`).
+        They are answers about the union of the columns, and use the tables of both: each estimate
+        has the least variance that all noisy counts allow. Public totals of both hold.
 
         Parameters
         ----------
         other : noisy table
-            Another release, with independent noise, of the same table: it has the same columns and
-            levels. It may have other margins, trees and privacy losses. The same release in another
-            file is not accepted, and neither is a correction of this one, whose true counts differ.
-        by : column name or tuple of column names, optional
-            The columns to keep; by default all. Margins and inner nodes of trees are shown if both
-            releases have them.
-        alpha, simultaneous
-            As in :meth:`intervals`. Without `alpha` there are no intervals.
+            Another release, with independent noise, of the same records. Columns that both have
+            need the same levels; its tables, margins and privacy loss may be others. The same
+            release in another file is not accepted, and neither is a correction of this one or a
+            release that bounds contributions differently, since its true counts differ. Those of
+            individuals with limits need the same columns, and are the same only if the records
+            were counted once, or if the limits leave nothing out.
 
         Returns
         -------
-        data frame
-            The columns of `by`, estimate, lower and upper.
+        Answers
+            It has the questions of this object, for all tables of both.
 
         Examples
         --------
@@ -628,23 +616,13 @@ class Answers(Estimates):
         >>> one, other = table.release(epsilon="0.1"), table.release(epsilon="0.1")
         >>> alone, both = (
         ...     x["upper"][0] - x["lower"][0] for x in (
-        ...         one.intervals(alpha=0.05), one.combine(other, alpha=0.05))
+        ...         one.intervals(alpha=0.05), one.combine(other).intervals(alpha=0.05))
         ... )
         >>> bool(both < alone)
         True
 
         """
-        asked = self._beside(other, by)
-        _estimates.refuse_bounds("combination", alpha, self, other)
-        least = min(self._least, other._least)
-
-        def weigh(errors: Errors) -> tuple[float, float]:
-            (one, _), (_, two) = errors.covariance.tolist()
-            part = two / (one + two) if one + two > 0 else 0.5
-            return part, 1 - part
-
-        found = _estimates.linear(asked, weigh, alpha, simultaneous)
-        return self._framed(asked.rows, found.within(least).columns())
+        return _Combined(self, other)
 
     def plus(
         self,
@@ -757,35 +735,39 @@ class Answers(Estimates):
         found = _estimates.ratios(asked, alpha, simultaneous, limits or (least, math.inf))
         return self._framed(asked.rows, found.columns())
 
-    def with_total(self, total: Integer) -> Answers:
-        """Return the answers for counts whose true total is public.
+    def with_totals(self, totals: Any) -> Self:
+        """Return this release with public totals, which its estimates then add up to.
 
-        Every estimate then has the least variance that the noisy counts and the total allow, and
-        intervals are narrower (``docs/proofs.md``, lemma 19b): with two cells, each variance is
-        halved. Shares have a denominator without noise.
+        Every estimate has the least variance that the noisy counts and the totals allow, and
+        intervals are narrower: with two cells and their total, each variance is halved. What
+        follows from totals is a point. Shares of a public total have a denominator without noise.
 
         Parameters
         ----------
-        total : int
-            The number of records in the table, after contributions were bounded. Take it from a
-            public source, not from the data: epsilon does not cover it.
+        totals : int, or frame
+            The number of records in the table; or a frame with some of its columns, a row for each
+            combination of their levels, or of nodes of one depth of a tree, and a column of counts.
+            Call it again for more. Take totals from a public source, not from the data: epsilon
+            does not cover them. They are those after contributions were bounded.
 
         Returns
         -------
-        Answers
-            It has the methods of this object. Save the release itself: a reader can do the same.
+        NoisyTable
+            The same release, with its id. A file of it states the totals, and its readers' answers
+            use them.
 
         Raises
         ------
         ValueError
-            If `total` is negative or above 2**62, or the release has bounds.
+            If totals are negative, contradict each other, leave out groups or name unknown ones, or
+            the release has bounds.
 
         Examples
         --------
         >>> import pandas as pd
         >>> from geomdp import tables
         >>> table = tables.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
-        >>> known = table.release(epsilon=0.5).with_total(3)
+        >>> known = table.release(epsilon=0.5).with_totals(3)
         >>> yes, no = known.estimates()["estimate"]
         >>> abs(yes + no - 3) < 1e-9
         True
@@ -793,29 +775,74 @@ class Answers(Estimates):
         [3.0, 3.0, 3.0]
 
         """
-        known = parameters.integer("total", total)
-        least = -_MOST_TOTAL if self.design.signed else 0
-        if not least <= known <= _MOST_TOTAL:
-            wanted = f"an int from {'-2**62' if least else 0} to 2**62"
-            raise ValueError(parameters.refusal("total", known, wanted))
+        _estimates.refuse_signed("known total", self)
+        block, counts = _totals.of(self.design._axes, totals)
         _estimates.refuse_bounds("known total", True, self)
-        return _WithTotal(self, known)
+        if block in self._known:
+            raise ValueError("totals of these columns are there already: give others")
+        return self._knowing({**self._known, block: counts})
+
+    def _knowing(self, known: Mapping[Block, _Ints]) -> Self:
+        """Return this release with these public counts, whose depths are those of rooted trees."""
+        _totals.check(self.design._axes, known)
+        found = copy.copy(self)
+        for name in ("_workload", "_fitted"):
+            found.__dict__.pop(name, None)
+        found._known = known
+        try:
+            _ = found._workload
+        except ValueError as error:
+            raise ValueError(f"totals are not accepted: {error}") from None
+        return found
 
 
-@_notebook.showable
-class _WithTotal(Answers):
-    """Answers from noisy counts whose true total is public."""
+class _Combined(Answers):
+    """Answers from the tables of two releases."""
 
-    def __init__(self, noisy: Answers, total: int) -> None:
-        self.design, self.mechanisms, self._values = noisy.design, noisy.mechanisms, noisy.counts
-        self.id, self.corrects, self._rounded = noisy.id, noisy.corrects, noisy._rounded
-        self._known_total, self._noisy = total, noisy
+    def __init__(self, one: Answers, other: Any) -> None:
+        one._check_other("other", other)
+        one._check_no_correction(other)
+        _estimates.refuse_bounds("combination", True, one, other)
+        self.id, self.corrects, self._one = f"{one.id} {other.id}", (), one
+        self.design = _layout.united(one.design, other.design)
+        tables = [table for each in (one, other) for table in self._moved(each)]
+        self._found = [table for table in tables if table[1]]
+        self.mechanisms = {}
+        known: dict[Block, _Ints] = {}
+        for block, noise, _, counts in tables:
+            if not noise and not np.array_equal(known.setdefault(block, counts), counts):
+                raise ValueError("totals of the two releases contradict each other")
+        _totals.check(self.design._axes, known)
+        self._known = known
+
+    def _moved(self, of: Answers) -> Iterator[tuple[Block, Any, int, _Ints]]:
+        """Yield the tables of a release on the united axes, in the depths of rooted trees."""
+        labels = [axis.label for axis in of.design._axes]
+        given = [labels.index(axis.label) if axis.label in labels else None for axis in self._axes]
+        order = [place for place in given if place is not None]
+        known = ((block, None, 0, counts) for block, counts in of._known.items())
+        for block, noise, off, counts in (*of._tables, *known):
+            depths = tuple(0 if place is None else block[place] for place in given)
+            shape = _totals.shape(self._axes, depths)
+            yield depths, noise, off, counts.transpose(order).reshape(shape)
+
+    @property
+    def _axes(self) -> Any:
+        return self.design._axes
+
+    @property
+    def _tables(self) -> list[tuple[Block, Any, int, _Ints]]:
+        return self._found
+
+    @property
+    def _bounded(self) -> bool:
+        return False
 
     def _made(self, columns: Mapping[str, Any]) -> Any:
-        return self._noisy._made(columns)
+        return self._one._made(columns)
 
     def __repr__(self) -> str:
-        return f"<Answers of {_notebook.many(self.design.cells, 'count')} and a known total>"
+        return f"<Answers of two releases: {self.design!r}>"
 
 
 def _first_of(found: NDArray[np.bool_]) -> _Ints:

@@ -149,6 +149,13 @@ class Axis:
         """The number of depths."""
         return self.tree.depth + 1
 
+    @cached_property
+    def rooted(self) -> tuple[Tree, int]:
+        """The tree with the sum over the column as its root, and by how much nodes move."""
+        if self.margin or self.hierarchy is not None:
+            return self.tree, 0
+        return Tree(np.append(-1, np.zeros(self.tree.size, np.int64))), 1
+
     @property
     def _even(self) -> tuple[Fraction, ...]:
         return (Fraction(1, self.depths),) * self.depths
@@ -215,6 +222,13 @@ class Axis:
     def outside(self) -> int:
         """The place of other records among those that are counted, or -1."""
         return next((self.cells.index(label) for label in self.other), -1)
+
+    def above(self, depth: int) -> NDArray[np.int64]:
+        """Return the node of a depth that has each cell, or -1."""
+        found = self.tree.cells.copy()
+        while (deep := self.tree.depths[found] > depth).any():
+            found[deep] = self.tree.parents[found[deep]]
+        return np.where(self.tree.depths[found] == depth, found, -1)
 
     @cached_property
     def rooms(self) -> list[int]:
@@ -293,6 +307,21 @@ class Axes(tuple[Axis, ...]):
         """Return the index of a block in an array of all nodes."""
         return tuple(axis.tree.level(depth) for axis, depth in zip(self, depths, strict=True))
 
+    def counts(self, depths: Block) -> tuple[int, ...]:
+        """Return how many nodes a block has on each axis."""
+        levels = self.block(depths)
+        return tuple(level.stop - level.start for level in levels)
+
+    def joined(self, parts: Sequence[Sequence[NDArray[Any]]]) -> dict[str, Coded]:
+        """Return the levels by column of the products of nodes, one below the other."""
+        grids = [np.meshgrid(*nodes, indexing="ij") for nodes in parts]
+        return {
+            axis.label: Coded(
+                axis.nodes, np.concatenate([grid[place].reshape(-1) for grid in grids])
+            )
+            for place, axis in enumerate(self)
+        }
+
     @property
     def reads(self) -> list[tuple[Axis, str]]:
         """The columns of the data that are read for levels, each with its axis."""
@@ -311,7 +340,7 @@ class Axes(tuple[Axis, ...]):
     def columns(self, rows: NDArray[np.int64] | None = None) -> dict[str, Coded]:
         """Return the levels of some rows of a frame, or of all, by column."""
         at = np.arange(math.prod(self.shape)) if rows is None else rows
-        places = np.unravel_index(at, self.shape)
+        places = np.unravel_index(at, self.shape) if self else ()
         return {
             axis.label: Coded(axis.shown_nodes, each)
             for axis, each in zip(self, places, strict=True)

@@ -96,14 +96,15 @@ def groups(
     if counts is not None and not design._by_columns:
         what = "counts are" if bounds is None else "values to sum are"
         raise TypeError(f"{what} a column of a frame: give levels as a mapping of columns")
-    design, series, records = _grouped(design, data, counts, bounds, alone)
+    if not design._by_columns and design.individual is not None:
+        raise TypeError("levels of one column have no individuals: give a mapping of columns")
+    design, series, records, one = _grouped(design, data, counts, bounds, alone)
     size = len(design._axes.reads)
     columns, people = series[:size], series[size:]
-    found = list(map(categories, columns))
-    cells = _cells(design, found)
+    cells = _cells(design, list(map(categories, columns)), len(records))
     inside = cells >= 0
     who = _ids.numbers(people)[inside] if people else None
-    return design, library_of(found[0]), who, cells[inside], records[inside]
+    return design, library_of(categories(one)), who, cells[inside], records[inside]
 
 
 def _check_no_totals(design: Layout, counts: Any) -> None:
@@ -140,9 +141,9 @@ def added(design: Layout, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
     return distinct, saturated(records, add)
 
 
-def columns_of(design: Layout, counts: Any) -> list[Any]:
-    """Return the columns that a count reads, each once."""
-    return list(dict.fromkeys(_wanted(design, counts)))
+def columns_of(design: Layout, counts: Any, known: Sequence[Any]) -> list[Any]:
+    """Return the columns that a count reads, each once; any of them if it needs none."""
+    return list(dict.fromkeys(_wanted(design, counts))) or list(known[:1])
 
 
 def _wanted(design: Layout, counts: Any) -> list[Any]:
@@ -153,13 +154,15 @@ def _wanted(design: Layout, counts: Any) -> list[Any]:
 
 def _grouped(
     design: Layout, data: Any, counts: Any, bounds: tuple[int, int] | None, alone: bool
-) -> tuple[Layout, list[Any], _Ints]:
+) -> tuple[Layout, list[Any], _Ints, Any]:
     """Return the columns to count, a row for each group of equal records, and the groups' sizes.
 
-    With counts each row is a group.
+    With counts each row is a group. Beside them is a column of the library of the data.
     """
     nw, wanted = narwhals(), _wanted(design, counts)
     keys = [str(place) for place in range(len(wanted))]
+    if not wanted:
+        return design, [], *_alone(data)
     if design._by_columns and hasattr(data, "collect_schema") and hasattr(data, "collect"):
         found = _chosen(design, nw.from_native(data), wanted, keys)
         if counts is None:
@@ -170,10 +173,8 @@ def _grouped(
         if design._by_columns:
             known = names(data)
             columns = [column(data, only(label, known)) for label in wanted]
-        elif design.individual is None:
-            columns = [data]
         else:
-            raise TypeError("levels of one column have no individuals: give a mapping of columns")
+            columns = [data]
         # Levels of the type of these columns: pandas makes other types of the items of groups.
         series = _viewed(design, columns)
         if not design._by_columns:
@@ -181,7 +182,7 @@ def _grouped(
             if isinstance(own, str) and own:
                 design = _layout.named(design, own)
         if counts is None and (coded := by_codes(series)) is not None:
-            return design, *coded
+            return design, *coded, series[0]
         with refusing_types("data", columns):
             found = joined(keys, series)
             found = found.group_by(keys).agg(nw.len().alias("n")) if counts is None else found
@@ -191,7 +192,19 @@ def _grouped(
         if alone:
             found = found.filter(~nw.col(keys[-1]).is_null())
         sizes = _records(counts, found[keys.pop()], bounds)
-    return design, [found[key] for key in keys], sizes
+    return design, [found[key] for key in keys], sizes, found["0"]
+
+
+def _alone(data: Any) -> tuple[_Ints, Any]:
+    """Return the number of records, which have no column to count by, and any column."""
+    nw = narwhals()
+    if hasattr(data, "collect_schema") and hasattr(data, "collect"):
+        found = nw.from_native(data).select(nw.len().alias("n")).collect()["n"]
+        return found.to_numpy().astype(np.int64), found
+    if not (known := names(data)):
+        raise ValueError("data has no columns: give a frame with at least one")
+    one = categories(column(data, known[0]))
+    return np.array([len(one)], np.int64), one
 
 
 def _chosen(design: Layout, view: Any, wanted: Sequence[Any], keys: Sequence[str]) -> Any:
@@ -236,17 +249,16 @@ def _records(name: Any, series: Any, bounds: tuple[int, int] | None) -> _Ints:
     return found
 
 
-def _cells(design: Layout, found: Sequence[Any]) -> _Ints:
+def _cells(design: Layout, found: Sequence[Any], size: int) -> _Ints:
     """Return the cell of each group, or -1 for those that are counted nowhere."""
-    cells = np.zeros(len(found[0]), np.int64)
+    cells = np.zeros(size, np.int64)
     columns = iter(found)
     for axis in design._axes:
-        size = len(axis.cells)
         items: Any = [items_of(series, axis.cells) for series in islice(columns, len(axis.columns))]
         items = map(_path, zip(*items, strict=True)) if axis.several else items[0]
         found_at = map(axis.cell_places.get, items, repeat(axis.outside))
         at = np.fromiter(found_at, np.int64, len(cells))
-        cells = np.where((at < 0) | (cells < 0), -1, cells * size + at)
+        cells = np.where((at < 0) | (cells < 0), -1, cells * len(axis.cells) + at)
     return cells
 
 

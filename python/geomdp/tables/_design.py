@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -15,8 +15,9 @@ from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp._numerics import decimals, tails
 from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, as_mechanism
-from geomdp.tables import _counting, _layout, _native, plot
+from geomdp.tables import _counting, _layout, _native, _plans, plot
 from geomdp.tables._axes import Levels
+from geomdp.tables._chosen import keys_of
 from geomdp.tables._groups import threshold
 from geomdp.tables._layout import Layout
 from geomdp.tables._means import SumAndCount
@@ -61,6 +62,12 @@ class Design(Searchable, Layout):
         ``(label, share)`` gives the sums this share of epsilon, and the other rows the rest; a
         label alone gives each half. The shares of several columns multiply. Released margins make
         the cells less accurate; :meth:`NoisyTable.total` adds noisy cells at no cost.
+    tables : mapping of columns to parts of epsilon, or list of columns, optional
+        The tables to release, instead of all combinations of columns: each a column, a tuple of
+        columns, or () for the total. Parts are in proportion; those of a list are equal. A tree
+        stands for all its depths, or ``("area", 1)`` for one. Estimates use all tables, and what no
+        table determines is refused. Beside it, `margins` give the labels of sums alone, without
+        which they are null.
     shares : mapping of column names to sequences, optional
         The parts of epsilon of a column's depths, from the root down, in proportion: of a hierarchy
         or of a margin and its levels. By default all are equal. A release may have others.
@@ -276,7 +283,8 @@ individual='patient', l0=2)
         of : "all", column name or tuple of column names, optional
             "all": all cells at once, released margins included. Columns: their margin as sums of
             noisy cells over the other columns, one sum at a time; () is the grand total. A column
-            named "all" is ``("all",)``. By default, one cell.
+            named "all" is ``("all",)``. By default, one cell. A design with `tables` needs columns
+            that a table has together, or "all": the estimates of columns use all tables.
 
         Returns
         -------
@@ -292,6 +300,8 @@ individual='patient', l0=2)
 
         """
         mechanisms = self.mechanisms_for(epsilon)
+        if of is None and self.tables is not None:
+            raise ValueError("of is not given: name the columns of a table, or 'all'")
         cells = mechanisms[self.blocks[-1]]
         if of is None:
             return cells.accuracy(alpha)
@@ -301,6 +311,8 @@ individual='patient', l0=2)
                 for each in dict.fromkeys(mechanisms.values())
             )
         kept = {axis.label for axis in self._axes.of("of", of)}
+        if self.tables is not None:
+            return _plans.accuracy(self, mechanisms, kept, alpha)
         summed = math.prod(len(axis.levels) for axis in self._axes if axis.label not in kept)
         return accuracy.sum_accuracy(cells, summed, alpha)
 
@@ -476,7 +488,8 @@ individual='patient', l0=2)
         -------
         data frame
             A row for each epsilon, with the accuracies of one cell, of all cells at once, and of
-            sums of cells for each column and in all. :meth:`plot` draws it.
+            sums of cells for each column and in all; with `tables`, of an estimate of each table
+            instead. :meth:`plot` draws it.
 
         Examples
         --------
@@ -491,6 +504,30 @@ individual='patient', l0=2)
         given = [parameters.positive_fraction("epsilon", each) for each in items]
         columns: dict[str, list[Any]] = {"epsilon": [float(each) for each in given]}
         return _native.made(columns | self._accuracies(given, alpha), library)
+
+    def with_best_parts(self, epsilon: Real = 1) -> Self:
+        """Return this design with the parts of epsilon for its tables that are best together.
+
+        The sum of the variances of all rows of the release, as estimated from all tables, is about
+        the least. It is a first choice: compare it by :meth:`preview` with parts of your own.
+
+        Parameters
+        ----------
+        epsilon : number or str
+            The privacy loss of the whole release, on which the parts depend little.
+
+        Examples
+        --------
+        >>> from geomdp.tables import Design
+        >>> levels = {"area": range(50), "age": range(20), "job": range(10)}
+        >>> design = Design(levels, tables=[("area", "age"), "job", ()]).with_best_parts()
+        >>> {key: float(part) for key, part in design.tables.items()}
+        {('area', 'age'): 0.796, 'job': 0.203, (): 0.001}
+
+        """
+        if self.tables is None:
+            raise ValueError("best parts are those of tables, which this design has not: give some")
+        return type(self)(**(self._arguments() | {"tables": _plans.parts(self, epsilon)}))
 
     def plot(
         self,
@@ -531,7 +568,10 @@ individual='patient', l0=2)
     def _accuracies(self, epsilons: Iterable[Real], alpha: Real) -> dict[str, list[int]]:
         """Return the accuracies of one cell, of all cells and of sums, for each epsilon."""
         of: dict[str, Columns] = {"cell": None, "all cells": "all"}
-        if len(self.levels) > 1:
+        if self.tables is not None:
+            keys = [tuple(column for column, _ in key) for key in keys_of(self.tables, self.levels)]
+            of = {"all cells": "all"} | {", ".join(key): key for key in keys if key}
+        elif len(self.levels) > 1:
             of |= {f"sum by {label}": (label,) for label in self.levels}
         of["total"] = ()
         return {

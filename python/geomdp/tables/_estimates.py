@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, partial
 from itertools import zip_longest
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,12 +21,14 @@ from geomdp._numerics import decimals
 from geomdp.tables import _rounding, _selection
 from geomdp.tables._analysis import ends, products
 from geomdp.tables._analysis.ends import Ends
-from geomdp.tables._analysis.products import Block, Errors, Fitted, Product, Sum
+from geomdp.tables._analysis.products import Block, Errors, Sum
+from geomdp.tables._analysis.workload import Fitted, UndeterminedError, Workload
 from geomdp.tables._native import Coded
 from geomdp.tables._selection import Columns, Rows
 
 if TYPE_CHECKING:
     from geomdp.mechanism import GeometricMechanism
+    from geomdp.tables._axes import Axis
     from geomdp.tables._layout import Layout
 
 _Floats: TypeAlias = NDArray[np.float64]
@@ -61,52 +64,42 @@ class Source(NamedTuple):
 
     @property
     def nodes(self) -> list[_Ints | None]:
-        """The nodes of each axis that the rows keep, or None."""
+        """The nodes of each axis, in its rooted tree, that the rows keep, or None."""
         found: list[_Ints | None] = [None] * len(self.of.design._axes)
         for place, nodes in zip(self.rows.axes, self.rows.nodes, strict=True):
-            found[place] = nodes
+            found[place] = nodes + self.of.design._axes[place].rooted[1]
         return found
 
+    @property
+    def rooted(self) -> list[Sum]:
+        """The sums, with weights of the nodes of rooted trees."""
+        return [
+            [
+                None if each is None else np.pad(each, (axis.rooted[1], 0))
+                for axis, each in zip(self.of.design._axes, weights, strict=True)
+            ]
+            for weights in self.sums
+        ]
+
     def errors(self, nodes: Sequence[int]) -> Errors:
-        """Return the errors at a node of each axis of the sums, and of the total if it is known."""
-        more = [] if self.of._known_total is None else [_selection.sum_of(self.of.design._axes, ())]
-        return self.of._product.joint([*self.sums, *more], nodes)
+        """Return the errors of the sums at a node of each axis."""
+        return self.of._workload.joint(self.rooted, nodes)
 
     def found(self) -> list[tuple[NDArray[Any], NDArray[Any], float]]:
         """Return for each sum its integers, floats to add, and more than the rounding error."""
-        found = [self._along(each) for each in self.sums]
-        if self.of._known_total is None:
-            return found
-        base, more, rounding = self._along(_selection.sum_of(self.of.design._axes, ()))
-        missing = (self.of._known_total - base) - more
-        added, most = [np.zeros(self.rows.shape) for _ in found], 0.0
-        for index, [nodes] in products.kinds([self.of._product], [self.nodes])[1]:
-            _, factors = self.errors(nodes).known
-            most = max(most, float(np.abs(factors).max()))
-            for each, factor in zip(added, factors, strict=True):
-                each[index] = factor * missing[index]
-        # More than the rounding errors of the factors and of the sums below.
-        room = most * (rounding + 2.0**-50 * float(np.abs(missing).max())) if most else 0.0
-        return [
-            (a, b + c, x + room + 2.0**-52 * float(np.abs(b).max(initial=0)))
-            for (a, b, x), c in zip(found, added, strict=True)
-        ]
-
-    def _along(self, each: Sum) -> tuple[NDArray[Any], NDArray[Any], float]:
-        base, more, rounding = self.of._fitted.along(each)
-        return self._shown(base), self._shown(more), rounding
+        found = []
+        for each in self.rooted:
+            try:
+                base, more, rounding = self.of._fitted.along(each, self.nodes)
+            except UndeterminedError as error:
+                raise ValueError(undetermined(self.of.design._axes, error)) from None
+            found.append((self._shown(base), self._shown(more), rounding))
+        return found
 
     def _shown(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the values of the rows, from those of all nodes of their axes."""
-        # An axis of length 1 has the same value everywhere.
-        index = [
-            np.zeros(1, np.int64) if nodes is None or size == 1 else nodes
-            for nodes, size in zip(self.nodes, values.shape, strict=True)
-        ]
-        found = values[np.ix_(*index)]
-        return np.broadcast_to(
-            found.reshape([found.shape[place] for place in self.rows.axes]), self.rows.shape
-        )
+        """Return the values of the rows, without the axes that are summed over."""
+        found = values.reshape([values.shape[place] for place in self.rows.axes])
+        return np.broadcast_to(found, self.rows.shape)
 
 
 class Asked:
@@ -119,9 +112,8 @@ class Asked:
         self.values = [(base, more) for base, more, _ in found]
         #: More than the rounding error of each sum.
         self.rounding = max(rounding for _, _, rounding in found)
-        self.known = any(source.of._known_total is not None for source in sources)
-        #: Whether sums of different cells are independent.
-        self.flat = all(source.of._product.flat for source in sources) and not self.known
+        #: Whether sums of different rows are independent.
+        self.flat = all(source.of._workload.independent(source.nodes) for source in sources)
 
     @property
     def floats(self) -> list[_Floats]:
@@ -131,15 +123,13 @@ class Asked:
     def kinds(self) -> tuple[int, Iterator[tuple[tuple[Any, ...], Errors]]]:
         """Return how many kinds of rows there are, and the rows and errors of each."""
         many, found = products.kinds(
-            [source.of._product for source in self.sources], [x.nodes for x in self.sources]
+            [source.of._workload for source in self.sources], [x.nodes for x in self.sources]
         )
 
         def each() -> Iterator[tuple[tuple[Any, ...], Errors]]:
             for rows, nodes in found:
                 one, *more = (
-                    errors if source.of._known_total is None else errors.known[0]
-                    for source, at in zip(self.sources, nodes, strict=True)
-                    for errors in [source.errors(at)]
+                    source.errors(at) for source, at in zip(self.sources, nodes, strict=True)
                 )
                 yield rows, one.beside(more[0]) if more else one
 
@@ -148,9 +138,9 @@ class Asked:
     def reaches(self, factors: Sequence[float], level: float) -> _Floats:
         """Return the reach of a weighted sum in each row; of very many kinds, in two passes."""
         found, (many, kinds) = np.empty(self.rows.shape), self.kinds()
-        product, nodes = self.sources[0].of._product, self.sources[0].nodes
-        if len(self.values) == 1 and not self.known and not product.one_by_one(many):
-            bounds = product.bounds(self.sources[0].sums[0], nodes, level)
+        workload, nodes = self.sources[0].of._workload, self.sources[0].nodes
+        if len(self.values) == 1 and not workload.one_by_one(many):
+            bounds = workload.bounds(self.sources[0].rooted[0], nodes, level)
             return abs(factors[0]) * bounds.reshape(self.rows.shape)
         for index, errors in kinds:
             found[index] = errors.reach(tuple(map(float, factors)), level)
@@ -159,13 +149,54 @@ class Asked:
     def level(self, alpha: Real, n: int, *, independent: bool = False) -> float:
         """Return the level of ideal noise of each of n intervals."""
         given = parameters.significance("alpha", alpha)
-        lost = sum((source.of._product.lost for source in self.sources), Fraction(0))
+        lost = sum((source.of._workload.lost for source in self.sources), Fraction(0))
         each = ends.level(given, n, independent=independent)
         left = each - (lost if independent else lost / n)
         if left <= 0:
             wanted = f"more than {float(lost):.3g}, the error of the sampled distribution"
             raise ValueError(parameters.refusal("alpha", float(given), wanted))
         return decimals.down(left)
+
+
+def workload_of(
+    axes: Sequence[Axis],
+    mechanisms: Mapping[Block, GeometricMechanism],
+    known: Iterable[Block] = (),
+) -> Workload:
+    """Return everything public about the noise of blocks with these mechanisms."""
+    return _workload(axes, [(rooted(axes, x), noise, 0) for x, noise in mechanisms.items()], known)
+
+
+def _workload(
+    axes: Sequence[Axis],
+    noises: Iterable[tuple[Block, GeometricMechanism, int]],
+    known: Iterable[Block],
+) -> Workload:
+    return Workload(
+        [axis.rooted[0] for axis in axes],
+        [
+            (block, each.rate, Fraction(each.certificate(np.int64).total_variation), off)
+            for block, each, off in noises
+        ],
+        known,
+    )
+
+
+def rooted(axes: Sequence[Axis], block: Block) -> Block:
+    """Return the depths of a block in rooted trees."""
+    return tuple(axis.rooted[1] + depth for axis, depth in zip(axes, block, strict=True))
+
+
+def undetermined(axes: Sequence[Axis], error: UndeterminedError) -> str:
+    """Return what tables do not determine, by the names of columns."""
+    block = min(error.blocks, key=lambda block: (sum(map(bool, block)), block))
+    names = [
+        repr(axis.label) if axis.hierarchy is None else f"depth {depth} of {axis.label!r}"
+        for axis, depth in zip(axes, block, strict=True)
+        if depth
+    ]
+    text = " and ".join(names)
+    return f"no released table has {text}{' together' * (len(names) > 1)}: ask for what one has"
 
 
 class Estimates:
@@ -181,33 +212,56 @@ class Estimates:
 
         def _made(self, columns: Mapping[str, Any]) -> Any: ...
 
-    #: The true total, where it is public: see :meth:`NoisyTable.with_total`.
-    _known_total: int | None = None
+    #: Public true counts by block, whose depths are those of rooted trees.
+    _known: Mapping[Block, _Ints] = MappingProxyType({})
     #: The number of whose multiples the noisy counts are: see :meth:`Released.save`.
     _rounded: int | None = None
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """The noisy counts: an axis for each column, with its nodes in the order of its tree."""
+        """The noisy counts: an axis for each column, with its nodes in the order of its tree.
+
+        Those of chosen tables have no such array: ask for :attr:`frame`.
+        """
+        if self.design.tables is not None:
+            raise ValueError("counts of chosen tables are not one array: give frame or to_dict")
         return self._values
 
     @cached_property
-    def _product(self) -> Product:
+    def _workload(self) -> Workload:
         """Everything public about the noise, for estimates and their errors."""
-        return Product(
-            [axis.tree for axis in self.design._axes],
-            {block: each.rate for block, each in self.mechanisms.items()},
-            {
-                block: Fraction(each.certificate(np.int64).total_variation)
-                for block, each in self.mechanisms.items()
-            },
-            _rounding.half(self._rounded),
-        )
+        return _workload(self.design._axes, [each[:3] for each in self._tables], self._known)
+
+    @property
+    def _tables(self) -> list[tuple[Block, GeometricMechanism, int, _Ints]]:
+        """The noisy tables.
+
+        The block of each, in the depths of rooted trees, its noise, the most that its counts are
+        off by rounding, and these counts.
+        """
+        axes, parts = self.design._axes, self.design._parts
+        off = _rounding.half(self._rounded)
+        counts = {x: self._values[parts[x]].reshape(axes.counts(x)) for x in self.mechanisms}
+        return [
+            (rooted(axes, block), noise, off, counts[block])
+            for block, noise in self.mechanisms.items()
+        ]
 
     @cached_property
     def _fitted(self) -> Fitted:
-        """The estimates of all nodes; with bounds, the sums of noisy cells."""
-        return self._product.fit(self.counts, leaves_alone=self._bounded)
+        """The estimates from all tables; with bounds, the sums of noisy cells."""
+        tables = [counts for *_, counts in self._tables]
+        known = list(self._known.values())
+        return self._workload.fit(tables, known, leaves_alone=self._bounded)
+
+    @property
+    def _known_total(self) -> int | float:
+        """The total, if it is public."""
+        axes = self.design._axes
+        for block, counts in self._known.items():
+            if all(not at or axis.hierarchy is None for axis, at in zip(axes, block, strict=True)):
+                return int(counts.sum())
+        return math.inf
 
     @property
     def _bounded(self) -> bool:
@@ -226,13 +280,13 @@ class Estimates:
     @property
     def _by_cells(self) -> bool:
         """Whether intervals come from single cells, which may be at a limit."""
-        if self._known_total is not None:
+        if self._known or self.design.tables is not None:
             return False
         lists = not any(axis.tree.depth for axis in self.design._axes)
-        return self._bounded or (lists and math.isinf(self._fitted.rounding))
+        return self._bounded or (lists and math.isinf(self._fitted.size))
 
-    def _both(self, name: str, other: Any, by: Columns) -> Asked:
-        """Return the total of each group of two releases."""
+    def _check_other(self, name: str, other: Any) -> None:
+        """Refuse what is no other release."""
         if not isinstance(other, Estimates):
             raise TypeError(parameters.foreign(name, other, "a noisy table"))
         if other.id == self.id:
@@ -240,6 +294,14 @@ class Estimates:
                 f"{name} is this release, or of the same stream, so that they share noise: give "
                 "another release"
             )
+
+    def _check_no_correction(self, other: Estimates) -> None:
+        if self.id in other.corrects or other.id in self.corrects:
+            raise ValueError("one of the releases corrects the other: use the corrected one alone")
+
+    def _both(self, name: str, other: Any, by: Columns) -> Asked:
+        """Return the total of each group of two releases."""
+        self._check_other(name, other)
         rows = _selection.rows_of(self.design._axes, by)
         kept = [self._labels[place] for place in rows.axes]
         places = tuple(_selection.place_of(other.design._axes, "by", label) for label in kept)
@@ -268,8 +330,7 @@ class Estimates:
             for one, two in pairs
         ):
             raise ValueError("other has other columns or levels: give a release with the same")
-        if self.id in other.corrects or other.id in self.corrects:
-            raise ValueError("one of the releases corrects the other: use the corrected one alone")
+        self._check_no_correction(other)
         return asked
 
     def _selected(
@@ -296,6 +357,35 @@ class Estimates:
         rows, found = self._totals(by, alpha, simultaneous, factors)
         return self._framed(rows, found)
 
+    def _every(self, alpha: Real | None, simultaneous: bool) -> Any:
+        """Return the estimates of all rows, in their order."""
+        return self._made({**self.design._columns(), **self._of_rows(alpha, simultaneous)})
+
+    def _of_rows(self, alpha: Real | None, simultaneous: bool) -> dict[str, NDArray[Any]]:
+        """Return the estimates of all rows, in their order, with intervals if there is an alpha.
+
+        Those of chosen tables are found table by table.
+        """
+        axes = self.design._axes
+        if self.design.tables is None:
+            _, found = self._totals(self._labels, alpha, simultaneous)
+            return {name: each.reshape(-1) for name, each in found.items()}
+        parameters.check_bool("simultaneous", simultaneous)
+        if alpha is not None and simultaneous:
+            alpha = parameters.significance("alpha", alpha) / self.design.cells
+        parts: list[dict[str, NDArray[Any]]] = []
+        for block in self.design.blocks:
+            levels = [
+                np.arange(axis.tree.size)[at]
+                for axis, at in zip(axes, axes.block(block), strict=True)
+            ]
+            rows = Rows(tuple(range(len(axes))), tuple(levels))
+            each = linear(self._asked(rows, {}), (1,), alpha, simultaneous=False)
+            parts.append(each.within(0, self._known_total).columns())
+        return {
+            name: np.concatenate([part[name].reshape(-1) for part in parts]) for name in parts[0]
+        }
+
     def _totals(
         self,
         by: Columns,
@@ -309,8 +399,7 @@ class Estimates:
             found = self._of_cells(rows, [{}], alpha, simultaneous)
         else:
             found = linear(self._asked(rows, {}), (1,), alpha, simultaneous)
-        whole = None if self.design.signed else self._known_total
-        found = found.within(self._least, math.inf if whole is None else whole)
+        found = found.within(self._least, math.inf if self.design.signed else self._known_total)
         return rows, (found if scale is None else found.scaled(scale)).columns()
 
     def _of_cells(
@@ -323,7 +412,8 @@ class Estimates:
         """Return totals, or differences of two, with intervals by the noisy cells alone."""
         given, n = parameters.significance("alpha", alpha), number(rows, simultaneous)
         # Rows of margins and trees share cells.
-        level = ends.level(given, n, independent=self._product.flat and len(chosen) == 1)
+        flat = self._asked(rows, {}).flat
+        level = ends.level(given, n, independent=flat and len(chosen) == 1)
         cells = self._cells()
         found = [self._of_sum(cells[w != 0], level, w[w != 0]) for w in self._weights(rows, chosen)]
         signs = (1, -1)[: len(chosen)]
@@ -406,13 +496,13 @@ class Estimates:
 
 def linear(
     asked: Asked,
-    factors: Sequence[int] | Callable[[Errors], Sequence[float]],
+    factors: Sequence[int],
     alpha: Real | None,
     simultaneous: bool,
     *,
     whole: bool = True,
 ) -> Found:
-    """Return weighted sums of sums of estimates; the weights are integers, or follow from errors.
+    """Return weighted sums of sums of estimates, by integers.
 
     The true sums may be known to be whole numbers.
     """
@@ -420,21 +510,10 @@ def linear(
     if alpha is not None:
         independent = asked.flat and len(asked.values) == 1
         level = asked.level(alpha, number(rows, simultaneous), independent=independent)
-    if callable(factors):
-        base, more, reaches = (np.zeros(rows.shape) for _ in range(3))
-        values = asked.floats
-        for index, errors in asked.kinds()[1]:
-            weights = factors(errors)
-            more[index] = sum(w * x[index] for w, x in zip(weights, values, strict=True))
-            if alpha is not None:
-                reaches[index] = errors.reach(tuple(weights), level)
-        size = float(max(np.abs(x).max(initial=0) for x in values))
-        rounding = 2 * asked.rounding + 2.0**-50 * size
-    else:
-        parts = zip(*asked.values, strict=True)
-        base, more = (np.asarray(sum(map(operator.mul, factors, x))) for x in parts)
-        rounding = sum(map(abs, factors)) * asked.rounding
-        reaches = asked.reaches(factors, level) if alpha is not None else more
+    parts = zip(*asked.values, strict=True)
+    base, more = (np.asarray(sum(map(operator.mul, factors, x))) for x in parts)
+    rounding = sum(map(abs, factors)) * asked.rounding
+    reaches = asked.reaches(factors, level) if alpha is not None else more
     exact = base.dtype.kind == "i" and asked.flat and math.isfinite(rounding)
     points = base if exact else base + more
     if alpha is None:

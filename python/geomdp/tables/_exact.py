@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from geomdp.tables._analysis.products import Block
     from geomdp.tables._layout import Layout
 
 _Ints: TypeAlias = NDArray[np.int64]
@@ -51,9 +53,14 @@ def check_size(design: Layout) -> None:
 
 
 def all_nodes(design: Layout, occupied: tuple[_Ints, _Ints]) -> _Ints:
-    """Return the exact counts of all nodes, given those of some cells; the others are 0."""
+    """Return the exact counts of all nodes, given those of some cells; the others are 0.
+
+    Those of chosen tables are one after the other, and need no array of all cells.
+    """
     check_size(design)
     cells, records = occupied
+    if design.tables is not None:
+        return np.concatenate([_block(design, block, cells, records) for block in design.blocks])
     counts = np.zeros(design._axes.sizes, np.int64)
     counts.reshape(-1)[cells] = records
     for place, axis in enumerate(design._axes):
@@ -62,4 +69,27 @@ def all_nodes(design: Layout, occupied: tuple[_Ints, _Ints]) -> _Ints:
             nodes = np.zeros((axis.tree.size, *moved.shape[1:]), np.int64)
             nodes[axis.tree.cells] = moved
             counts = np.moveaxis(saturated(nodes, axis.tree.sums), 0, place)
-    return np.ascontiguousarray(counts)
+    return np.ascontiguousarray(counts).reshape(design.shape)
+
+
+def _block(design: Layout, block: Block, cells: _Ints, records: _Ints) -> _Ints:
+    """Return the exact counts of a block, given those of some cells."""
+    at, inside = np.zeros_like(cells), np.ones(cells.shape, np.bool_)
+    rest, strides = cells, []
+    for axis in reversed(design._axes):
+        strides.append(rest % len(axis.cells))
+        rest = rest // len(axis.cells)
+    for axis, depth, places in zip(design._axes, block, reversed(strides), strict=True):
+        level = axis.tree.level(depth)
+        found = axis.above(depth)[places] - level.start
+        inside &= found >= 0
+        at = at * (level.stop - level.start) + found
+    at, records = at[inside], records[inside]
+    size = math.prod(design._axes.counts(block))
+
+    def add(records: _Ints) -> _Ints:
+        found = np.zeros(size, np.int64)
+        np.add.at(found, at, records)
+        return found
+
+    return saturated(records, add)

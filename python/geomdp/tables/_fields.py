@@ -17,6 +17,7 @@ import numpy as np
 
 import geomdp
 from geomdp._inputs import parameters
+from geomdp.tables._chosen import keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -186,6 +187,24 @@ FIELDS: dict[str, Field] = {
         'Dates and times are `{"date": text}` and `{"datetime": text}`',
         lambda release: {axis.label: _axis(axis) for axis in release.design._axes},
     ),
+    "tables": Field(
+        {"type": ["array", "null"], "items": {"$ref": "#/$defs/table"}},
+        "null if all combinations of depths are released. Otherwise for each chosen table its "
+        "`columns`, those of trees with a depth or null for all depths, and its `part` of epsilon, "
+        "an exact fraction. The rows are those of each of `mechanisms` in turn, the last column "
+        "changing fastest, and a column that a table sums over has the label in `margin`",
+        lambda release: _tables(release.design),
+    ),
+    "totals": Field(
+        {"type": "array", "items": {"$ref": "#/$defs/total"}},
+        "public totals, which epsilon does not cover, after limits of contributions: `depths`, "
+        "that of each column, 0 for the sum over it, and `counts`, the last column changing "
+        "fastest. Empty for most",
+        lambda release: [
+            {"depths": list(block), "counts": counts.reshape(-1).tolist()}
+            for block, counts in getattr(release, "_known", {}).items()
+        ],
+    ),
     "mechanisms": Field(
         {"type": "array", "items": {"$ref": "#/$defs/mechanism"}},
         "for each combination of depths: `depths`, that of each column; `rate`, epsilon over "
@@ -226,6 +245,16 @@ def facts_of(release: Any, certificate: bool) -> dict[str, Any]:
         for each, noise in zip(said, noises, strict=True):
             each["certificate"] = json.loads(plan(noise)[0])
     return found
+
+
+def _tables(design: Any) -> list[dict[str, Any]] | None:
+    """Return the chosen tables of a design."""
+    if design.tables is None:
+        return None
+    return [
+        {"columns": [list(pair) for pair in key], "part": str(part)}
+        for key, part in keys_of(design.tables, design.levels).items()
+    ]
 
 
 def _axis(axis: Any) -> dict[str, Any]:

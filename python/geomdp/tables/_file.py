@@ -51,7 +51,7 @@ def rehearse(name: str, path: Any, axes: Axes, counts: str, said: Said) -> None:
 
     A row for each level of the longest column has all that a file may hold.
     """
-    rows = np.arange(max(axes.shape))
+    rows = np.arange(max(axes.shape, default=1))
     columns: dict[str, Coded | NDArray[np.int64]] = {
         axis.label: Coded(axis.shown_nodes, rows % axis.tree.size) for axis in axes
     }

@@ -348,9 +348,9 @@ def threshold(design: Layout, at_least: Any, mechanism: GeometricMechanism) -> i
             f"at_least does not go with sums of values that may be negative (bounds = "
             f"{design.values}), of which it would leave out the least: give bounds from 0 on"
         )
-    if len(design.blocks) > 1:
+    if len(design.blocks) > 1 or design.tables is not None:
         raise ValueError(
-            "at_least does not go with margins or hierarchies: give a design without them"
+            "at_least does not go with margins, hierarchies or tables: give a design without them"
         )
     if design.cells > MOST_CELLS:
         raise ValueError(

@@ -11,16 +11,18 @@ from itertools import product
 from typing import Any, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geomdp import _notebook
 from geomdp._inputs import parameters
 from geomdp._inputs.columns import only
 from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
-from geomdp.tables import _ids
+from geomdp.tables import _chosen, _ids
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._axes import Axes, Axis, Branches, Levels
 from geomdp.tables._fields import KEYWORDS, stated
+from geomdp.tables._native import Coded
 
 _Made = TypeVar("_Made", bound="Layout")
 Neighbours: TypeAlias = Literal["add-remove", "change"]
@@ -39,6 +41,7 @@ class Layout:
 
     __slots__ = (
         "_axes",
+        "_blocks",
         "_by_columns",
         "individual",
         "l0",
@@ -47,6 +50,7 @@ class Layout:
         "linf",
         "name",
         "neighbours",
+        "tables",
         "values",
     )
 
@@ -58,6 +62,7 @@ class Layout:
         other: Any = None,
         margins: Any = None,
         shares: Mapping[str, Sequence[Real]] | None = None,
+        tables: Any = None,
         individual: str | tuple[str, ...] | None = None,
         l0: Integer | None = None,
         linf: Integer = 1,
@@ -65,7 +70,8 @@ class Layout:
         values: Bounds | None = None,
         neighbours: Neighbours = "add-remove",
     ) -> None:
-        if individual is not None and l0 is None and l1 is None:
+        alone = isinstance(levels, Mapping) and not levels
+        if individual is not None and l0 is None and l1 is None and not alone:
             raise ValueError(
                 "l0 = None is not accepted with an individual: give the most cells, or l1"
             )
@@ -86,24 +92,19 @@ class Layout:
         self.linf = parameters.at_least("linf", linf, 1)
         self.l1 = None if l1 is None else parameters.at_least("l1", l1, 1)
         if self.l1 is not None:
-            if l0 is not None or self.linf > 1:
-                raise ValueError(
-                    f"l1 = {l1} with l0 or linf is not accepted: give the most records in all, or "
-                    "the most cells and the most records in each"
-                )
+            _check_alone(l0, self.linf, self.l1)
             self.l0 = self.linf = self.l1
         self.values = None if values is None else values_of("values", values)
-        if self.values is not None:
-            ends = [abs(end) for end in self.values]
-            if self.l1 is None and self.linf == 1:
-                self.linf = max(ends)
-            elif self.l1 is None or max(ends) > self.l1 or self.l1 > MOST_VALUE:
-                raise ValueError(
-                    f"values = {self.values} with linf = {linf} and l1 = {l1} are not accepted: "
-                    f"give values without linf, and no greater than l1, an int up to {MOST_VALUE}"
-                )
+        if self.values is not None and self.l1 is None and self.linf == 1:
+            self.linf = max(map(abs, self.values))
+        elif self.values is not None:
+            _check_values(self.values, self.linf, self.l1)
         others = _labels("other", other, list(given))
         sums, parts = _margins(margins, list(given))
+        if tables is not None:
+            _chosen.check_labels(parts)
+            asked = _chosen.keys_of(tables, given)
+            sums = _chosen.sums(asked, given, sums)
         parts |= _by_column(shares, list(given))
         self._axes = Axes(
             Axis(
@@ -116,11 +117,24 @@ class Layout:
             )
             for label, items in given.items()
         )
-        if math.prod(axis.depths for axis in self._axes) > _MOST_BLOCKS:
+        #: The part of epsilon of each released table, or None for all combinations of depths.
+        self.tables: dict[Any, Fraction] | None = None
+        if tables is not None:
+            self._blocks = _chosen.blocks(asked, self._axes, _MOST_BLOCKS)
+            self.tables = {_chosen.shown(key): part for key, part in asked.items()}
+        elif math.prod(axis.depths for axis in self._axes) > _MOST_BLOCKS:
             raise ValueError(
                 f"depths of all columns multiply to more than {_MOST_BLOCKS}, which is not "
                 "accepted: give fewer margins"
             )
+        else:
+            self._blocks = {
+                block: math.prod(
+                    (axis.shares[depth] for axis, depth in zip(self._axes, block, strict=True)),
+                    start=Fraction(1),
+                )
+                for block in self._axes.blocks
+            }
         self.levels: dict[str, list[Any]] = {axis.label: axis.shown_nodes for axis in self._axes}
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -166,21 +180,52 @@ class Layout:
 
     @property
     def blocks(self) -> list[Block]:
-        """The blocks of the table: a depth on each axis. The last one has the finest cells."""
-        return self._axes.blocks
+        """The released blocks: a depth on each axis. Without `tables` the last has the cells."""
+        return list(self._blocks)
 
     @property
     def cells(self) -> int:
         """The number of cells, sums included."""
-        return math.prod(self.shape)
+        if self.tables is None:
+            return math.prod(self.shape)
+        return sum(math.prod(self._axes.counts(block)) for block in self._blocks)
+
+    @property
+    def _parts(self) -> dict[Block, Any]:
+        """Where the counts of each block are in the values of a release."""
+        if self.tables is None:
+            return {block: self._axes.block(block) for block in self._blocks}
+        sizes = [math.prod(self._axes.counts(block)) for block in self._blocks]
+        ends = np.cumsum(sizes).tolist()
+        return {
+            block: slice(end - size, end)
+            for block, size, end in zip(self._blocks, sizes, ends, strict=True)
+        }
+
+    def _columns(self) -> dict[str, Coded]:
+        """Return the columns of levels of all rows."""
+        if self.tables is None:
+            return self._axes.columns()
+        return self._axes.joined(
+            [
+                [np.arange(axis.tree.size)[part] for axis, part in zip(self._axes, at, strict=True)]
+                for at in map(self._axes.block, self._blocks)
+            ]
+        )
+
+    def _shown(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the values of a release in the order of the rows of a frame."""
+        if self.tables is None:
+            values = np.asarray(values[self._axes.shown])
+        return values.reshape(-1)
 
     def mechanisms_for(
         self, epsilon: Real, bounds: Bounds | None = None
     ) -> dict[Block, GeometricMechanism]:
         """Return the mechanism of each block of the table, for this epsilon.
 
-        A key is the depth of the block on each axis, 0 for the roots. The last block has the finest
-        cells. The rates of blocks are in proportion to the products of their depths' shares, and
+        A key is the depth of the block on each axis, 0 for the roots. The rates of blocks are in
+        proportion to the parts of their tables and to the products of their depths' shares, and
         the greatest that an individual's records allow: what is moved within the table changes no
         grand total, for one.
 
@@ -204,13 +249,7 @@ class Layout:
         given = parameters.exact("epsilon", epsilon)
         total = parameters.positive_fraction("epsilon", given)
         known: dict[Fraction, GeometricMechanism] = {}
-        shares = {
-            block: math.prod(
-                (axis.shares[depth] for axis, depth in zip(self._axes, block, strict=True)),
-                start=Fraction(1),
-            )
-            for block in self.blocks
-        }
+        shares = self._blocks
         rest = change(self) / Fraction(self._most(shares))
         for share in shares.values():
             if share not in known:
@@ -244,7 +283,12 @@ class Layout:
         found = {
             "levels": levels if self._by_columns else levels["level"],
             "other": {axis.label: axis.other[0] for axis in self._axes if axis.other},
-            "margins": {axis.label: axis.nodes[0] for axis in self._axes if axis.margin},
+            "margins": {
+                axis.label: axis.nodes[0]
+                for axis in self._axes
+                if axis.margin and (self.tables is None or axis.nodes[0] is not None)
+            },
+            "tables": self.tables,
             "shares": {axis.label: list(axis.shares) for axis in self._axes if not axis.even},
             **stated(self),
         }
@@ -252,7 +296,8 @@ class Layout:
         return {
             key: value
             for key, value in found.items()
-            if value not in ({}, None) and (key not in default or value != default[key])
+            if (key == "levels" or value not in ({}, None))
+            and (key not in default or value != default[key])
         }
 
     def __eq__(self, other: object) -> bool:
@@ -261,8 +306,9 @@ class Layout:
         return self._arguments() == other._arguments()
 
     def __repr__(self) -> str:
-        (_, levels), *others = self._arguments().items()
-        more = "".join(f", {key}={_text(value)}" for key, value in others)
+        others = self._arguments()
+        levels = others.pop("levels", {})
+        more = "".join(f", {key}={_text(value)}" for key, value in others.items())
         return f"{type(self).__name__}({_text(levels)}{more})"
 
     def _repr_html_(self) -> str:
@@ -290,9 +336,10 @@ class Layout:
         )
         best = kinds[0][0]
         pair = max(
-            upto[tuple(one)] + upto[tuple(two)] - (2 * upto[common] if min(common) >= 0 else 0)
+            upto[one] + upto[two] - (2 * upto[common] if min(common, default=0) >= 0 else 0)
             for one, two, common in (
-                zip(*each, strict=True) for each in product(*(axis.pairs for axis in self._axes))
+                tuple(zip(*each, strict=True)) or ((), (), ())
+                for each in product(*(axis.pairs for axis in self._axes))
             )
         )
         change = self.neighbours == "change"
@@ -378,8 +425,10 @@ def mechanisms_by(
             f"table by up to {layout.sensitivity}: give epsilon={float(found.epsilon):g} instead "
             f"of the mechanism, or a mechanism with sensitivity={layout.sensitivity}"
         )
-    if not all(axis.even for axis in layout._axes):
-        raise ValueError("depths have shares of epsilon: give epsilon instead of a mechanism")
+    if len(set(layout._blocks.values())) > 1:
+        raise ValueError(
+            "depths or tables have shares of epsilon: give epsilon instead of a mechanism"
+        )
     return dict.fromkeys(layout.blocks, found)
 
 
@@ -438,6 +487,24 @@ def change(layout: Layout) -> int:
 def change_of_sum(layout: Layout) -> int:
     """How much one individual changes a sum of cells, whichever these are."""
     return max(together for _, together in layout._moved())
+
+
+def _check_alone(l0: Any, linf: int, l1: int) -> None:
+    """Refuse other limits beside that of all records."""
+    if l0 is not None or linf > 1:
+        raise ValueError(
+            f"l1 = {l1} with l0 or linf is not accepted: give the most records in all, or the most "
+            "cells and the most records in each"
+        )
+
+
+def _check_values(values: tuple[int, int], linf: int, l1: int | None) -> None:
+    """Refuse values of sums beside other limits than one of all values together."""
+    if l1 is None or max(map(abs, values)) > l1 or l1 > MOST_VALUE:
+        raise ValueError(
+            f"values = {values} with linf = {linf} and l1 = {l1} are not accepted: "
+            f"give values without linf, and no greater than l1, an int up to {MOST_VALUE}"
+        )
 
 
 def values_of(name: str, given: Any) -> tuple[int, int]:
@@ -546,8 +613,6 @@ def _by_label(levels: Mapping[Any, Any]) -> tuple[dict[str, tuple[str, ...]], di
         if _label(key) in given:
             raise ValueError(f"column {_label(key)!r} is given twice: give each once")
         given[_label(key)] = items
-    if not given:
-        raise ValueError("levels is empty: give those of at least one column")
     return columns, given
 
 
@@ -555,6 +620,55 @@ def _label(key: Any) -> Any:
     """Return the name of a column of the table, which may be made of several of the data."""
     names = isinstance(key, tuple) and all(isinstance(each, str) for each in key)
     return "/".join(key) if names else key
+
+
+def united(one: Layout, other: Layout) -> Layout:
+    """Return the design of all tables of two releases of the same counts."""
+    facts, others = ((x.name, x.individual, x.l0, x.linf, x.l1, x.values) for x in (one, other))
+    if facts != others:
+        raise ValueError(
+            "other has another name, or bounds contributions differently, so that its true counts "
+            "differ: give a release with the same limits"
+        )
+    axes = {axis.label: axis for axis in one._axes}
+    more = {axis.label: axis for axis in other._axes}
+    if one.individual is not None and axes.keys() != more.keys():
+        raise ValueError(
+            "other has other columns, so that limits of individuals leave out other records: give "
+            "a release with the same columns"
+        )
+    for label in axes.keys() & more.keys():
+        first, second = axes[label], more[label]
+        if (first.given, first.other) != (second.given, second.other):
+            raise ValueError(
+                f"other has other levels of {label!r}: give a release with the same, in their order"
+            )
+    whole_of = [(x.tables, x._axes.blocks, list(x.levels)) for x in (one, other)]
+    if one.tables is None and whole_of[0] == whole_of[1]:
+        return one
+    whole = {**more, **axes}
+    tables = [
+        tuple((axis.label, depth) if axis.hierarchy is not None else axis.label
+              for axis, depth in zip(each._axes, block, strict=True)
+              if axis.rooted[1] + depth)
+        for each in (one, other)
+        for block in each.blocks
+    ]  # fmt: skip
+    order = [*axes, *(label for label in more if label not in axes)]
+    tables = [tuple(sorted(key, key=lambda x: order.index(x[0] if isinstance(x, tuple) else x)))
+              for key in tables]  # fmt: skip
+    return Layout(
+        {label: whole[label].given for label in order},
+        name=one.name,
+        other={label: x.other[0] for label, x in whole.items() if x.other},
+        values=one.values,
+        margins={
+            x.label: x.nodes[0]
+            for x in (*more.values(), *axes.values())
+            if x.margin and x.nodes[0] is not None
+        },
+        tables=list(dict.fromkeys(tables)),
+    )
 
 
 def _labels(name: str, value: Any, labels: list[Any]) -> dict[Any, Any]:

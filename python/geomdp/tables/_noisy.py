@@ -14,16 +14,19 @@ from numpy.typing import NDArray
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp._numerics import decimals
-from geomdp.tables import _estimates, _page, _pictures, consistency
+from geomdp.tables import _estimates, _page, _pictures, _selection, consistency
 from geomdp.tables._analysis import trees
 from geomdp.tables._answers import Answers
 from geomdp.tables._exact import all_nodes
 from geomdp.tables._released import Released
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from matplotlib.axes import Axes
 
     from geomdp.tables import _axes
+    from geomdp.tables._analysis.products import Block
 
 
 class NoisyTable(Released, Answers):
@@ -49,6 +52,7 @@ class NoisyTable(Released, Answers):
 
     def __noisy_cells__(self) -> tuple[dict[str, list[Any]], NDArray[np.int64]]:
         """Return the levels of each column and the noisy cells, without margins, to calls below."""
+        self._refuse_chosen("cells")
         axes = self.design._axes
         cells: NDArray[np.int64] = self.counts[axes.leaves]
         return {axis.label: axis.levels for axis in axes}, cells
@@ -56,7 +60,8 @@ class NoisyTable(Released, Answers):
     def __reduce__(self) -> tuple[Any, ...]:
         known = self.design, self.mechanisms, self.label, self._library, self._values
         made = partial(
-            type(self),
+            _made,
+            dict(self._known),
             identity=(self.id, self.corrects),
             part_of=self._part_of,
             rounded=self._rounded,
@@ -87,11 +92,21 @@ class NoisyTable(Released, Answers):
 
         """
         _estimates.refuse_signed("consistent table", self)
+        self._refuse_chosen("consistent counts")
+        if self._known:
+            raise ValueError("consistent counts keep no totals of with_totals: give total instead")
         if any(axis.tree.depth and axis.hierarchy is not None for axis in self.design._axes):
             whole = self._closest(total)
         else:
             whole = self._consistent(total)
         return self._made({**self._levels(), self.design.name: self._rows(whole)})
+
+    def _refuse_chosen(self, what: str) -> None:
+        if self.design.tables is not None:
+            raise ValueError(
+                f"tables have no {what}, which needs all combinations of columns: release a design "
+                "without tables"
+            )
 
     def _consistent(self, total: Integer | None) -> NDArray[np.int64]:
         """Return the consistent counts of all nodes of a table with margins."""
@@ -130,7 +145,7 @@ class NoisyTable(Released, Answers):
         noisy = noisy.reshape(tree.size, -1)
         if np.abs(noisy.astype(np.float64)).max() > consistency.GREATEST:
             raise OverflowError("noisy counts reach beyond 2**40: give smaller counts")
-        variances = self._product.squares[place].noise
+        variances = np.array(self._workload.noise_by_release)[tree.depths]
         parents, weights = tree.parents, variances.max() / variances
         if tree.loose:
             # What a node has besides its children is a leaf without a value.
@@ -187,6 +202,7 @@ class NoisyTable(Released, Answers):
         'sick'
 
         """
+        self._refuse_chosen("a picture")
         axes = self.design._axes
         chosen = axes.of("by", [axis.label for axis in axes[:2]] if by is None else by)
         if not 1 <= len(chosen) <= 2:
@@ -219,13 +235,16 @@ class NoisyTable(Released, Answers):
             found["ordered"] = _ordered(axes[0].levels)
 
         def ends(alpha: Fraction, together: bool) -> tuple[NDArray[Any], NDArray[Any]]:
-            _, whole = self._totals(self._labels, alpha, simultaneous=together)
+            whole = self._of_rows(alpha, together)
             return whole["lower"], whole["upper"]
 
         found |= _page.intervals(ends)
-        if not self._product.flat:
-            _, whole = self._totals(self._labels, None, simultaneous=False)
-            found["estimates"] = whole["estimate"].reshape(-1).round(2).tolist()
+        chosen = self.design.tables is not None
+        if chosen or not self._asked(_selection.rows_of(axes, self._labels), {}).flat:
+            whole = self._of_rows(None, simultaneous=False)
+            found["estimates"] = whole["estimate"].round(2).tolist()
+        if chosen or self._known:
+            return found | {"sums": "Sums of these counts are not offered here: ask the library."}
         if self._bounded:
             return found | {"sums": "Counts with bounds cannot be added: errors have one sign."}
         inside = np.zeros(axes.shape, np.int64)
@@ -235,6 +254,14 @@ class NoisyTable(Released, Answers):
         found["cells"] = "".join(map(str, self._rows(inside).tolist()))
         rate = self.mechanisms[axes.blocks[-1]].rate
         return found | {"rate": decimals.down(Fraction(rate)), "sums": None}
+
+
+def _made(known: Mapping[Block, NDArray[np.int64]], *facts: Any, **more: Any) -> NoisyTable:
+    """Return a release with these public totals."""
+    found = NoisyTable(*facts, **more)
+    if known:
+        found._known = known
+    return found
 
 
 def _ordered(levels: list[Any]) -> list[float] | None:

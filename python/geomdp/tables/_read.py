@@ -18,7 +18,7 @@ from geomdp import _identity
 from geomdp._identity import Identity
 from geomdp._inputs import parameters
 from geomdp.mechanism import GeometricMechanism
-from geomdp.tables import _layout, _naming, _published, _rest, _rounding
+from geomdp.tables import _layout, _naming, _published, _rest, _rounding, _totals
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._design import Design
 from geomdp.tables._fields import FORMAT, KEYWORDS, plan
@@ -109,21 +109,39 @@ def _table(known: _Known, contents: Contents) -> NoisyTable:
     design = known[0]
     if contents.counts.size != design.cells:
         raise ValueError(_OTHER_ROWS)
-    order = np.indices(design.shape, sparse=True)
-    for each, wanted in zip(_places(design, contents, None), order, strict=True):
-        if (each.reshape(design.shape) != wanted).any():
+    wanted = design._columns().values()
+    for each, levels in zip(contents.columns, wanted, strict=False):
+        if (each.among(levels.items) != levels.places).any():
             raise ValueError(_OTHER_ROWS)
-    counts = np.empty(design.shape, np.int64)
-    counts[design._axes.shown] = contents.counts.reshape(design.shape)
+    counts = contents.counts
+    if design.tables is None:
+        counts = np.empty(design.shape, np.int64)
+        counts[design._axes.shown] = contents.counts.reshape(design.shape)
     stated = contents.facts["part_of"]
     part_of = None if stated is None else fraction(stated)
-    return NoisyTable(
+    noisy = NoisyTable(
         *known,
         counts,
         identity=_identified(contents),
         part_of=part_of,
         rounded=_rounded(contents),
     )
+    totals = _public(design, contents.facts["totals"])
+    return noisy._knowing(totals) if totals else noisy
+
+
+def _public(design: Design, stated: Any) -> dict[Block, NDArray[np.int64]]:
+    """Return the public totals of a description."""
+    found: dict[Block, NDArray[np.int64]] = {}
+    for each in stated:
+        block, counts = tuple(each["depths"]), each["counts"]
+        if len(block) != len(design._axes) or block in found:
+            raise ValueError("it has totals of other depths")
+        for depth, axis in zip(block, design._axes, strict=True):
+            if type(depth) is not int or not 0 <= depth <= axis.rooted[0].depth:
+                raise ValueError("it has totals of other depths")
+        found[block] = _totals.as_counts(counts).reshape(_totals.shape(design._axes, block))
+    return found
 
 
 def _groups(known: _Known, contents: Contents) -> NoisyGroups:
@@ -228,7 +246,17 @@ def _design(contents: Contents) -> Design:
     if isinstance(who := given.get("individual"), list):
         given["individual"] = tuple(who)
     shares = {label: _fractions(each["shares"]) for label, each in facts["axes"].items()}
+    if facts["tables"] is not None:
+        parts = _fractions(each["part"] for each in facts["tables"])
+        keys = [tuple(map(_column, each["columns"])) for each in facts["tables"]]
+        given["tables"] = dict(zip(keys, parts, strict=True))
     return Design(levels, other=labels["other"], margins=labels["margin"], shares=shares, **given)
+
+
+def _column(pair: Any) -> Any:
+    """Return a column of a chosen table as a design takes it."""
+    name, depth = pair
+    return name if depth is None else (name, depth)
 
 
 def fraction(text: Any) -> Fraction:

@@ -94,6 +94,9 @@ def prepare(
             raise TypeError("rest goes with epsilon, of which it has a share: give epsilon")
         row, epsilon = _rest.asked(design, rest, epsilon)
     mechanisms = _layout.mechanisms_by(design, mechanism, epsilon, bounds)
+    bounded = any(each.bounds is not None for each in mechanisms.values())
+    if design.tables is not None and bounded:
+        raise ValueError("bounds do not go with tables: release without bounds")
     if at_least is not None:
         at_least = threshold(design, at_least, mechanisms[design.blocks[-1]])
     else:
@@ -105,10 +108,13 @@ def prepare(
     if save is None and rounded is not None:
         raise TypeError("rounded goes with save: it is about the file")
     if save is not None:
-        shape = design._axes.shape if at_least is None else int(row is not None)
-        counts = np.zeros(shape, np.int64)
+        counts = np.zeros(int(row is not None), np.int64) if at_least else _no_counts(design)
         rehearse(_published(release, None, counts, _NO_CELLS), save, rounded)
     return release
+
+
+def _no_counts(design: Layout) -> _Ints:
+    return np.zeros(design.shape if design.tables is None else design.cells, np.int64)
 
 
 def checked(label: Any, threads: Any) -> int | None:
@@ -153,9 +159,10 @@ def draw(
             noisy = np.append(noisy, left)
         return _published(release, library, noisy, cells)
     exact = all_nodes(release.design, occupied)
+    parts = release.design._parts
     noisy = np.empty_like(exact)
     for block, each in release.mechanisms.items():
-        part = release.design._axes.block(block)
+        part = parts[block]
         noisy[part] = each.release(exact[part], threads=release.threads)
     return _published(release, library, noisy, _NO_CELLS)
 

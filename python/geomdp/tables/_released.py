@@ -98,12 +98,11 @@ class Released:
 
     def _levels(self) -> dict[str, Coded]:
         """Return the columns of levels."""
-        return self.design._axes.columns()
+        return self.design._columns()
 
     def _rows(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return a value of each node in the order of the frame."""
-        shown: NDArray[Any] = values[self.design._axes.shown].reshape(-1)
-        return shown
+        return self.design._shown(values)
 
     def _columns(self) -> dict[str, Any]:
         """Return the columns of the frame."""
@@ -155,7 +154,7 @@ class Released:
         ['yes', 'no']
         """
         columns = [each.listed() for each in self._levels().values()]
-        keys = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
+        keys = columns[0] if len(columns) == 1 else zip(*columns, strict=True) if columns else [()]
         return dict(zip(keys, self._columns()[self._name].tolist(), strict=True))
 
     def save(

@@ -60,15 +60,16 @@ class Table(Searched):
     def frame(self) -> Any:
         """The exact counts, in the library of the data. The frame shows and pickles them."""
         design = self._design
-        columns: dict[str, Any] = {**design._axes.columns()}
-        columns[design.name] = self._nodes()[design._axes.shown].reshape(-1)
+        columns: dict[str, Any] = {**design._columns()}
+        columns[design.name] = design._shown(self._nodes())
         return _native.made(columns, self._library)
 
     @unseen
     def _nodes(self) -> NDArray[np.int64]:
         """Return the exact counts as an array with an axis for each column; secret.
 
-        Those of an axis are its nodes in the order of its tree: sums first.
+        Those of an axis are its nodes in the order of its tree: sums first. Chosen tables are one
+        after the other, in one axis.
 
         Examples
         --------

@@ -134,8 +134,8 @@ def _table(design: Design, frame: dd.DataFrame, counts: str | None) -> Table:
     """Return the exact counts of a design, or its sums of a column."""
     if not isinstance(frame, dd.DataFrame):
         raise TypeError(f"frame has type {type(frame).__name__}: give a DataFrame of Dask")
-    used, who = columns_of(design, counts), list(_ids.columns(design.individual))
     known = list(frame.columns)
+    used, who = columns_of(design, counts, known), list(_ids.columns(design.individual))
     meta = dask_internals.types(frame)[[only(name, known) for name in used]]
     # Without rows, this checks the arguments.
     _, library, _ = tally(design, meta, counts)

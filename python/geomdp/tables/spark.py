@@ -137,7 +137,7 @@ def _table(design: Design, frame: DataFrame, counts: str | None) -> Table:
     _check_batch(frame)
     _check_stable(frame)
     names, places, placed = _placed(frame)
-    used, who = columns_of(design, counts), _ids.columns(design.individual)
+    used, who = columns_of(design, counts, names), _ids.columns(design.individual)
     chosen = placed.select(*(places[names.index(only(each, names))] for each in used))
     # Without rows, this checks the arguments.
     _, library, _ = tally(design, chosen.limit(0).toArrow().rename_columns(used), counts)

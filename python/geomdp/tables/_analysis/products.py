@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,12 @@ _MIDDLES = 9
 _AT_ONCE = 2**19
 #: The most steps from a first guess of an end to one that is tested.
 _STEPS = 64
+
+
+class HasTrees(Protocol):
+    """What rows have kinds in."""
+
+    trees: list[Tree]
 
 
 class Errors:
@@ -159,21 +165,6 @@ class Errors:
             for rate, weights, counts in self.parts
         ]
         return np.asarray(sum(parts))
-
-    @cached_property
-    def known(self) -> tuple[Errors, Floats]:
-        """The errors of all estimates but the last, if its true value is known.
-
-        The factors say how much each takes off for the error of the last, so that its variance is
-        least (``docs/proofs.md``, lemma 19b).
-        """
-        last = self.covariance[-1]
-        factors = last[:-1] / last[-1] if last[-1] > 0 else np.zeros(len(last) - 1)
-        parts = [
-            (rate, weights[:, :-1] - weights[:, -1:] * factors, counts)
-            for rate, weights, counts in self.parts
-        ]
-        return Errors(parts, self.offs), factors
 
     @cached_property
     def mirrored(self) -> Errors:
@@ -421,7 +412,7 @@ class Product:
 
 
 def kinds(
-    products: Sequence[Product], nodes: Sequence[Sequence[Ints | None]]
+    products: Sequence[HasTrees], nodes: Sequence[Sequence[Ints | None]]
 ) -> tuple[int, Iterator[tuple[tuple[Any, ...], list[list[int]]]]]:
     """Return how many kinds of rows there are, and for each its rows and a node of each product.
 

@@ -149,9 +149,9 @@ def arranged(parent: Ints, *, most: int | None = None, loose: bool = False) -> t
 class LeastSquares:
     """The unbiased estimates of least variance that add up, for noise of these variances.
 
-    A node of variance 0 is known, and one of infinite variance has no value: an inner node, or at
-    most one leaf below a node, which then is what its siblings leave of their parent. In a loose
-    tree the estimate of a node is its noisy count, since nothing is known to add up.
+    A node of variance 0 is known, and one of infinite variance has no value. What nothing else
+    says of nodes without values is their sum: that is divided evenly, so that all estimates add
+    up. In a loose tree the estimate of a node is its noisy count, since nothing is known to add up.
 
     The pass up combines the noisy count of a node with the sum of its children, by the inverses of
     their variances; the pass down divides a parent's difference among its children by variance.
@@ -168,6 +168,7 @@ class LeastSquares:
                 self.below[inner] = sums = tree.over_children(depth, self.own[tree.below(depth)])
                 # Known children leave nothing to their parent.
                 np.divide(sums, noise[inner], out=sums, where=sums > 0)
+                sums[np.isinf(noise[inner])] = 0
                 ratio[inner] = sums
                 # Beside a leaf without a value the other children say nothing of their parent.
                 left = np.isinf(self.below[inner])
@@ -177,9 +178,11 @@ class LeastSquares:
         self.rest = 1 / (1 + ratio)
         #: The part of a node in the difference that its parent divides.
         self.gain = np.zeros(tree.size)
-        own, left = self.own[tree.roots :], self.below[tree.parents[tree.roots :]]
+        parents = tree.parents[tree.roots :]
+        own, left = self.own[tree.roots :], self.below[parents]
         np.divide(own, left, out=self.gain[tree.roots :], where=(left > 0) & np.isfinite(own))
-        self.gain[tree.roots :][np.isinf(own)] = 1.0
+        lost = np.isinf(own) & (left > 0)
+        self.gain[tree.roots :][lost] = 1 / np.bincount(parents[lost], minlength=1)[parents[lost]]
 
     def __call__(self, noisy: _Floats) -> _Floats:
         """Return the estimates, for noisy counts with any further axes."""
@@ -203,21 +206,57 @@ class LeastSquares:
         found: _Floats = self.own.copy()
         for depth in range(self.tree.depth):
             level = self.tree.below(depth)
-            parents = self.tree.parents[level]
-            found[level] -= self.gain[level] ** 2 * (self.below[parents] - found[parents])
+            gain, parents = self.gain[level], self.tree.parents[level]
+            # Beside a node without a value the others say nothing of it, nor it of them.
+            some = (gain > 0) & np.isfinite(self.own[level])
+            left = np.subtract(self.below[parents], found[parents], out=0 * gain, where=some)
+            found[level] -= gain**2 * left
         return found
 
     def weights(self, functional: _Floats) -> _Floats:
-        """Return the weight of each noise in a weighted sum of estimates.
+        """Return the weight of each noisy count in a weighted sum of estimates.
 
-        The estimates are ``H S**-1`` times the noisy counts, for their covariance matrix H and the
-        diagonal matrix S of the variances of the noise. So a functional f has the weights
-        ``S**-1 H f``: the estimates of ``S f``, over S. Further axes are for other functionals.
+        The passes, transposed and in reverse. Further axes are for other functionals.
         """
-        if self.tree.flat:
-            return functional
-        noise = self.noise[(slice(None),) + (None,) * (functional.ndim - 1)]
-        found: _Floats = self(noise * functional) / noise
+        tree, more = self.tree, (slice(None),) + (None,) * (functional.ndim - 1)
+        found, sums = functional.astype(np.float64), np.zeros(functional.shape)
+        for depth in reversed(range(tree.depth)):
+            level = tree.below(depth)
+            divided = tree.over_children(depth, self.gain[level][more] * found[level])
+            found[tree.inner[depth]] += divided
+            sums[tree.inner[depth]] -= divided
+        for depth in range(tree.depth):
+            inner, level = tree.inner[depth], tree.below(depth)
+            sums[inner] += self.rest[inner][more] * found[inner]
+            found[inner] *= self.weight[inner][more]
+            found[level] += sums[tree.parents[level]]
+        return found
+
+    def determined(self, functional: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return whether noisy counts determine a weighted sum of nodes, for each column.
+
+        Children that their subtrees do not determine have an answer only if all of them have one
+        weight: it is that of their parent.
+        """
+        tree, weights, lost = self.tree, functional.copy(), np.isinf(self.own)
+        found = np.ones(functional.shape[1:], np.bool_)
+        for depth in reversed(range(0 if tree.loose else tree.depth)):
+            level, inner = tree.below(depth), tree.inner[depth]
+            open_, own = lost[level][:, None], weights[level]
+            most = tree.over_children(depth, np.where(open_, own, -np.inf), np.maximum)
+            least = tree.over_children(depth, np.where(open_, own, np.inf), np.minimum)
+            found &= (most <= least).all(axis=0)
+            weights[inner] = weights[inner] + np.where(most == least, least, 0)
+            weights[level] = np.where(open_, 0, own)
+        return found & ~weights[lost].any(axis=0)
+
+    @cached_property
+    def found(self) -> NDArray[np.bool_]:
+        """Whether noisy counts determine each node."""
+        tree, found = self.tree, np.isfinite(self.own)
+        for depth in range(0 if tree.loose else tree.depth):
+            level = tree.below(depth)
+            found[level] |= (self.gain[level] == 1) & found[tree.parents[level]]
         return found
 
     @cached_property
@@ -253,8 +292,10 @@ class LeastSquares:
         gains between them; that of two children of p is the product of their gains times
         ``variance(p) - below(p)``; and every gain on the way to them is a factor.
         """
-        tree, own = self.tree, factors / self.noise
+        tree, own = self.tree, np.zeros(self.tree.size)
+        np.divide(factors, self.noise, out=own, where=self.noise > 0)
         down, beside = np.zeros(tree.size), np.zeros(tree.size)
+        known = np.where(np.isfinite(self.variances), self.variances, 0)
         for depth in reversed(range(tree.depth)):
             inner, below = tree.inner[depth], tree.below(depth)
             reached = self.gain[below] * np.maximum(own[below], down[below])
@@ -272,10 +313,12 @@ class LeastSquares:
         for depth in range(tree.depth):
             level = tree.below(depth)
             p = tree.parents[level]
-            siblings = (self.below[p] - self.variances[p]) * beside[level]
-            upper = np.maximum(self.variances[p] * own[p], siblings)
+            siblings = (
+                np.where(np.isfinite(self.below[p]), self.below[p] - known[p], 0) * beside[level]
+            )
+            upper = np.maximum(known[p] * own[p], siblings)
             out[level] = self.gain[level] * np.maximum(out[p], upper)
-        return np.maximum(out, self.variances * down)
+        return np.maximum(out, known * down)
 
 
 def closest(parent: Ints, values: Ints, weights: _Floats) -> Ints:

@@ -36,7 +36,7 @@ def table(
         rows = {name: [*dict.fromkeys(columns[name])] for name in columns if name != counts}
         design = Design(rows, name=counts or "count", l1=l1)
     data: dict[str, Any] = {}
-    for name in columns_of(design, counts):
+    for name in columns_of(design, counts, list(columns)):
         if name not in columns:
             # Do not show the header: without one, the first row holds records.
             raise DataError(

@@ -44,11 +44,12 @@ def _array(counts: Any) -> arrays.Array:
     one = design.individual is None and design.neighbours == "add-remove"
     one = one and design.values is None
     # Not the sensitivity: a table of a single step has few cells to change.
-    if not one or len(design.blocks) > 1 or design.l0 * design.linf > 1:
+    whole = design.tables is None and len(design.blocks) == 1
+    if not one or not whole or design.l0 * design.linf > 1:
         raise ValueError(
             "counts_so_far of this design are not accepted: give a Table of a design without an "
-            "individual, margins and changes, whose l0 and linf are 1: bound contributions once, "
-            "and before the first release"
+            "individual, margins, tables and changes, whose l0 and linf are 1: bound contributions "
+            "once, and before the first release"
         )
     return counts._nodes()
 

@@ -1,0 +1,130 @@
+"""The tables that a design releases, where it chooses some: their keys, parts and blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import product
+from typing import Any, TypeAlias
+
+from geomdp._inputs import parameters
+from geomdp.tables._analysis.products import Block
+
+#: Columns in the order of the design, each with a depth of its tree, or None for all of them.
+Key: TypeAlias = tuple[tuple[str, int | None], ...]
+
+#: Cells are numbered by int64.
+_MOST_CELLS = 2**62
+
+
+def keys_of(tables: Any, levels: Mapping[str, Any]) -> dict[Key, Fraction]:
+    """Return the key of each table and its part of epsilon; the parts add up to 1."""
+    wanted = "a mapping of columns to parts of epsilon, or a list of columns, () for the total"
+    if isinstance(tables, str) or not isinstance(tables, Mapping | Sequence | set):
+        raise TypeError(parameters.foreign("tables", tables, wanted))
+    parts = tables if isinstance(tables, Mapping) else dict.fromkeys(tables, 1)
+    if not parts or len(parts) < len(tables):
+        raise ValueError(f"tables are empty or repeat one: give {wanted}")
+    if (cells := math.prod(map(len, levels.values()))) > _MOST_CELLS:
+        raise ValueError(
+            f"tables of columns with {cells} combinations are not accepted: at most {_MOST_CELLS}"
+        )
+    found: dict[Key, Fraction] = {}
+    for given, part in parts.items():
+        key = _key(given, list(levels))
+        if key in found:
+            raise ValueError(f"tables have {parameters.shown(shown(key))} twice: give it once")
+        found[key] = parameters.positive_fraction("tables", parameters.exact("tables", part))
+    whole = sum(found.values())
+    return {key: part / whole for key, part in found.items()}
+
+
+def _key(given: Any, columns: list[str]) -> Key:
+    """Return the columns of a table, with the depth of those that have one."""
+    items = given if isinstance(given, tuple) and not _is_depth(given) else (given,)
+    pairs = [item if _is_depth(item) else (item, None) for item in items]
+    for column, _ in pairs:
+        if column not in columns:
+            raise KeyError(f"tables have {column!r}, which is no column: give one of {columns}")
+    if len({column for column, _ in pairs}) < len(pairs):
+        raise ValueError(f"tables have {parameters.shown(given)}: give each column once")
+    return tuple(sorted(pairs, key=lambda pair: columns.index(pair[0])))
+
+
+def _is_depth(item: Any) -> bool:
+    """Whether an item is a column with a depth of its tree."""
+    return (
+        isinstance(item, tuple)
+        and len(item) == 2
+        and isinstance(item[1], int)
+        and not isinstance(item[1], bool)
+    )
+
+
+def shown(key: Key) -> Any:
+    """Return a key as a user writes it."""
+    found = tuple(column if depth is None else (column, depth) for column, depth in key)
+    return found[0] if len(found) == 1 else found
+
+
+def check_labels(shares: Any) -> None:
+    """Refuse shares of margins beside tables, which have parts of their own."""
+    if shares:
+        raise ValueError(
+            "margins have a share beside tables, which is not accepted: give labels alone"
+        )
+
+
+def sums(
+    keys: Mapping[Key, Fraction], levels: Mapping[str, Any], labels: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the label of the sum over each list that a table leaves out; None without one."""
+    found = dict(labels)
+    for column, items in levels.items():
+        if all(column in dict(key) for key in keys) or hasattr(items, "leaves"):
+            continue
+        if column not in found and any(item is None or item == "" for item in items):
+            raise ValueError(
+                f"a table sums over {column!r}, whose levels have a null or an empty text, which "
+                "stands for the sum: give margins, a label for it"
+            )
+        found.setdefault(column, None)
+    return found
+
+
+def blocks(keys: Mapping[Key, Fraction], axes: Sequence[Any], most: int) -> dict[Block, Fraction]:
+    """Return the released blocks, and the part of epsilon of each."""
+    found: dict[Block, Fraction] = {}
+    for key, part in keys.items():
+        asked, sides = dict(key), []
+        for axis in axes:
+            depth = asked.get(axis.label, 0)
+            if axis.label not in asked:
+                sides.append([(0, Fraction(1))])
+            elif axis.hierarchy is None:
+                if depth is not None:
+                    raise ValueError(
+                        f"tables have a depth of {axis.label!r}, which is a list: give its name"
+                    )
+                sides.append([(axis.tree.depth, Fraction(1))])
+            elif depth is None:
+                sides.append([*enumerate(axis.shares)])
+            elif 0 <= depth < axis.depths:
+                sides.append([(depth, Fraction(1))])
+            else:
+                raise ValueError(
+                    f"tables have the depth {depth} of {axis.label!r}: give one from 0 to "
+                    f"{axis.depths - 1}"
+                )
+        if math.prod(map(len, sides)) + len(found) > most:
+            raise ValueError(f"tables of more than {most} combinations of depths: give fewer")
+        for pairs in product(*sides):
+            block = tuple(depth for depth, _ in pairs)
+            if block in found:
+                raise ValueError(
+                    f"tables have {parameters.shown(shown(key))}, of which another one has a part: "
+                    "give each combination of depths once"
+                )
+            found[block] = part * math.prod((share for _, share in pairs), start=Fraction(1))
+    return found

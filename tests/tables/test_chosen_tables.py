@@ -1,0 +1,439 @@
+"""Designs that choose their tables, public totals by group, and counts without columns."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import geomdp
+from geomdp.tables import Design, Hierarchy
+from geomdp.tables._analysis.weighted import variance
+from geomdp.tables._layout import loss
+
+LEVELS: dict[str, Any] = {"a": [0, 1, 2], "b": ["x", "y"], "c": [5, 6, 7, 8]}
+TABLES = {("a", "b"): "0.5", ("a", "c"): "0.3", "a": "0.2"}
+TREE = Hierarchy({"N": "all", "S": "all", "n1": "N", "n2": "N"}, leaves_only=True)
+CLEAR = 2**10
+
+
+def people(n: int = 60, levels: Mapping[str, Any] = LEVELS, seed: int = 3) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            name: [list(items)[x] for x in rng.integers(0, len(items), n)]
+            for name, items in levels.items()
+        }
+    )
+
+
+def true_rows(design: Design, frame: pd.DataFrame) -> list[int]:
+    """Count the rows of each line of the design's frame by a filter."""
+    empty = design.count(frame.iloc[:0]).frame
+    found = []
+    for row in empty.drop(columns="count").itertuples(index=False):
+        inside = np.ones(len(frame), bool)
+        for name, level in zip(empty.columns, row, strict=False):
+            if not pd.isna(level):
+                inside &= np.array([_is_in(name, x, level) for x in frame[name]])
+        found.append(int(inside.sum()))
+    return found
+
+
+def _is_in(name: str, item: Any, level: Any) -> bool:
+    if name != "area":
+        return bool(item == level)
+    while item is not None and item != level:
+        item = TREE.parents.get(item)
+    return item is not None
+
+
+DESIGNS = {
+    "lists": Design(LEVELS, tables=TABLES),
+    "a total": Design(LEVELS, tables=[("b", "c"), ()]),
+    "a tree": Design({"area": TREE, "b": ["x", "y"]}, tables=["area", "b"]),
+    "a depth": Design(
+        {"area": TREE, "b": ["x", "y"]}, tables={("area", 1): 1, (("area", 2), "b"): 2}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.parametrize("engine", ["pandas", "polars", "lazy", "arrow"])
+def test_each_table_counts_its_records(name: str, engine: str) -> None:
+    design = DESIGNS[name]
+    levels = {k: LEVELS.get(k, TREE.leaves) for k in design.levels}
+    frame = people(levels=levels)
+    given: Any = frame
+    if engine != "pandas":
+        given = pl.from_pandas(frame)
+        given = given.lazy() if engine == "lazy" else given
+        given = given.to_arrow() if engine == "arrow" else given
+    table = design.count(given)
+    wanted = true_rows(design, frame)
+    assert table._nodes().tolist() == wanted
+    noisy = table.release(epsilon=CLEAR)
+    assert list(noisy.to_dict().values()) == wanted
+    assert design.cells == len(wanted)
+
+
+def test_counting_needs_no_array_of_the_product() -> None:
+    levels = {str(n): range(1000) for n in range(6)}
+    design = Design(levels, tables=["0", "5"])
+    counts = design.count(pd.DataFrame({name: [1, 1, 999] for name in levels}))._nodes()
+    assert (counts.sum(), counts[1], counts[999], counts[1001]) == (6, 2, 1, 2)
+    with pytest.raises(ValueError, match="combinations are not accepted"):
+        Design({str(n): range(1000) for n in range(7)}, tables=["0"])
+
+
+def test_parts_are_parts_of_epsilon() -> None:
+    design = DESIGNS["lists"]
+    found = [each.epsilon for each in design.mechanisms_for(1).values()]
+    assert found == [Fraction(1, 2), Fraction(3, 10), Fraction(1, 5)]
+    equal = Design(LEVELS, tables=list(TABLES)).mechanisms_for(1).values()
+    assert {each.epsilon for each in equal} == {Fraction(1, 3)}
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "change"])
+@pytest.mark.parametrize("l0", [1, 2])
+@pytest.mark.parametrize("name", DESIGNS)
+def test_the_loss_is_that_of_all_neighbours(name: str, l0: int, neighbours: Any) -> None:
+    """No change of one individual costs more, and with one cell one of them costs all of it."""
+    given = DESIGNS[name]._arguments()
+    design = Design(**(given | {"individual": "who", "l0": l0, "neighbours": neighbours}))
+    mechanisms = design.mechanisms_for(1)
+    assert loss(design, mechanisms) == 1
+    levels = [axis.cells for axis in design._axes]
+    rates = np.concatenate(
+        [
+            np.full(int(np.prod(design._axes.counts(block))), float(each.rate))
+            for block, each in mechanisms.items()
+        ]
+    )
+    plain = Design(**given)
+    rows = []
+    for cell in itertools.product(*levels):
+        one = pd.DataFrame([cell], columns=[axis.label for axis in design._axes])
+        rows.append(plain.count(one)._nodes())
+    own = [
+        sum(some, np.zeros(len(rates), np.int64))
+        for n in range(l0 + 1)
+        for some in itertools.combinations(rows, n)
+    ]
+    most = max(
+        float(np.abs(one - other) @ rates)
+        for one in own
+        for other in (own if neighbours == "change" else own[:1])
+    )
+    assert most <= 1 + 1e-12
+    if l0 == 1:
+        assert most == pytest.approx(1)
+
+
+def dense(design: Design, mechanisms: Any, known: Any = ()) -> tuple[np.ndarray, np.ndarray]:
+    """Return the matrix of all rows over the cells, and the weight of each row."""
+    cells = list(itertools.product(*(axis.cells for axis in design._axes)))
+    plain = Design(**design._arguments())
+    columns = [axis.label for axis in design._axes]
+    matrix = np.stack(
+        [plain.count(pd.DataFrame([cell], columns=columns))._nodes() for cell in cells], axis=1
+    )
+    weights = np.concatenate(
+        [
+            np.full(int(np.prod(design._axes.counts(block))), variance(float(each.rate)) ** -0.5)
+            for block, each in mechanisms.items()
+        ]
+    )
+    return matrix, weights
+
+
+def test_estimates_use_all_tables() -> None:
+    """Against a dense fit."""
+    design = Design(LEVELS, tables=TABLES)
+    noisy = design.count(people()).release(epsilon="0.3")
+    matrix, weights = dense(design, noisy.mechanisms)
+    counts = np.array(list(noisy.frame["count"]))
+    fit, *_ = np.linalg.lstsq(matrix * weights[:, None], counts * weights, rcond=None)
+    assert np.array(noisy.estimates()["estimate"]) == pytest.approx(matrix @ fit, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("ask", "names"),
+    [
+        (lambda t: t.total(("b", "c")), "no released table has 'b' and 'c' together"),
+        (lambda t: t.total(("a", "b", "c"), alpha=0.05), "'b' and 'c' together"),
+        (lambda t: t.ratio({"b": "x", "c": 5}, {"b": "x"}), "'b' and 'c' together"),
+    ],
+)
+def test_what_no_table_determines_is_refused_by_name(ask: Any, names: str) -> None:
+    noisy = DESIGNS["lists"].count(people()).release(epsilon=1)
+    with pytest.raises(ValueError, match=names):
+        ask(noisy)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda t: t.consistent(),
+        lambda t: t.plot(),
+        lambda t: t.counts,
+        lambda t: t.__noisy_cells__(),
+    ],
+)
+def test_what_needs_all_combinations_is_refused(ask: Any) -> None:
+    noisy = DESIGNS["lists"].count(people()).release(epsilon=1)
+    with pytest.raises(ValueError, match="tables"):
+        ask(noisy)
+
+
+@pytest.mark.parametrize("more", [{"at_least": 5}, {"bounds": (0, 9)}], ids=["at_least", "bounds"])
+def test_releases_of_other_kinds_are_refused_before_they_are_paid(more: Any) -> None:
+    budget = geomdp.accounting.Budget(epsilon=1)
+    table = DESIGNS["lists"].count(people())
+    with pytest.raises(ValueError, match="tables"):
+        table.release(epsilon=1, budget=budget, **more)
+    with pytest.raises(ValueError, match="tables"):
+        table.top(1, epsilon=1, budget=budget)
+    assert budget.spent == []
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("name", DESIGNS)
+def test_files_keep_tables_and_totals(name: str, ending: str, tmp_path: Path) -> None:
+    design = DESIGNS[name]
+    frame = people(levels={k: LEVELS.get(k, TREE.leaves) for k in design.levels})
+    noisy = design.count(frame).release(epsilon=1)
+    for place, given in enumerate((noisy, noisy.with_totals(len(frame)))):
+        path = tmp_path / f"{place}.{ending}"
+        given.save(path)
+        for found in (geomdp.read(path), pickle.loads(pickle.dumps(given))):
+            assert (found.design, found.id, found.to_dict()) == (design, given.id, given.to_dict())
+            assert found.intervals(0.05).equals(given.intervals(0.05))
+    noisy.save(tmp_path / "page.html")
+    assert b"are not offered here" in (tmp_path / "page.html").read_bytes()
+
+
+def test_totals_by_group_are_points_and_others_add_up_to_them() -> None:
+    frame = people()
+    design = Design(LEVELS, tables=[("a", "b"), ("a", "c")])
+    noisy = design.count(frame).release(epsilon="0.2")
+    totals = frame.groupby("a").size().reindex(LEVELS["a"], fill_value=0)
+    known = noisy.with_totals(totals.rename("n").reset_index().iloc[::-1])
+    exact = [int(n) for n in totals]
+    found = known.total("a", alpha=0.05)
+    for name in ("estimate", "lower", "upper"):
+        assert found[name].tolist() == pytest.approx(exact, abs=1e-9)
+    cells = known.total(("a", "b"), alpha=0.05)
+    # The sum over b is a row of its own.
+    inside = cells[cells["b"].notna()]
+    assert inside.groupby("a")["estimate"].sum().tolist() == pytest.approx(exact)
+    before = noisy.total(("a", "b"), alpha=0.05)
+    assert ((cells["upper"] - cells["lower"]) <= (before["upper"] - before["lower"])).all()
+    assert known.id == noisy.id
+    again = known.with_totals(len(frame))
+    assert again.total("a")["estimate"].tolist() == pytest.approx(exact)
+
+
+@pytest.mark.parametrize(
+    ("totals", "error", "words"),
+    [
+        (pd.DataFrame({"a": [0, 1, 2], "n": [1, 2, 99]}), ValueError, "contradict"),
+        (pd.DataFrame({"a": [0, 1, 3], "n": [1, 2, 57]}), ValueError, "other levels of 'a'"),
+        (pd.DataFrame({"a": [0, 1], "n": [1, 59]}), ValueError, "leave out a group"),
+        (pd.DataFrame({"a": [0, 1, 1], "n": [1, 2, 57]}), ValueError, "leave out a group"),
+        (pd.DataFrame({"a": [0, 1, 2], "n": [1.5, 2, 57]}), TypeError, "totals"),
+        (pd.DataFrame({"a": [0, 1, 2], "n": [-1, 2, 57]}), ValueError, "totals"),
+        (pd.DataFrame({"z": [0, 1, 2], "n": [1, 2, 57]}), ValueError, "totals have the columns"),
+        (61, ValueError, "there already"),
+        ("60", TypeError, "totals"),
+    ],
+)
+def test_wrong_totals_are_refused(totals: Any, error: Any, words: str) -> None:
+    known = DESIGNS["lists"].count(people()).release(epsilon=1).with_totals(60)
+    with pytest.raises(error, match=words):
+        known.with_totals(totals)
+
+
+def test_intervals_of_tables_hold_over_all_noise() -> None:
+    """The probability of a miss is at most alpha, by enumeration of the noise of two tables."""
+    design = Design({"a": [0, 1], "b": [0, 1]}, tables={"a": 1, "b": 2})
+    epsilon, alpha, most = 6, 0.1, 4
+    frame = pd.DataFrame({"a": [0, 0, 1], "b": [1, 0, 1]})
+    table = design.count(frame)
+    exact = table._nodes()
+    noisy = table.release(epsilon=epsilon)
+    r = np.repeat([float(each.rate) for each in noisy.mechanisms.values()], 2)
+    missed, inside = np.zeros(5), 0.0
+    truth = np.array([*exact, 3])
+    for noise in itertools.product(range(-most, most + 1), repeat=4):
+        mass = float(np.prod(np.tanh(r / 2) * np.exp(-r * np.abs(noise))))
+        if mass < 1e-7:
+            continue
+        inside += mass
+        noisy._values = exact + np.array(noise)
+        noisy.__dict__.pop("_fitted", None)
+        rows, whole = noisy.intervals(alpha), noisy.total(alpha=alpha)
+        lower, upper = (np.append(rows[x], whole[x]) for x in ("lower", "upper"))
+        missed += mass * ((truth < lower) | (truth > upper))
+    assert (missed + 1 - inside <= alpha).all()
+
+
+@pytest.mark.parametrize("engine", ["pandas", "polars", "lazy", "arrow"])
+def test_a_count_without_columns_is_one_number(engine: str, tmp_path: Path) -> None:
+    frame: Any = people()
+    if engine != "pandas":
+        frame = pl.from_pandas(frame)
+        frame = frame.lazy() if engine == "lazy" else frame
+        frame = frame.to_arrow() if engine == "arrow" else frame
+    design = Design({})
+    assert (repr(design), design.cells, design.sensitivity) == ("Design({})", 1, 1)
+    noisy = design.count(frame).release(epsilon=CLEAR)
+    assert noisy.to_dict() == {(): 60}
+    for ending in ("csv", "parquet", "html"):
+        noisy.save(tmp_path / f"all.{ending}")
+    for found in (noisy, geomdp.read(tmp_path / "all.csv"), geomdp.read(tmp_path / "all.parquet")):
+        assert found.to_dict() == {(): 60}
+        assert len(found.frame) == 1
+        for answer in (found.total(alpha=0.05), found.intervals(0.05)):
+            values = pl.DataFrame(answer).row(0) if engine != "pandas" else tuple(answer.iloc[0])
+            assert values == (60, 60, 60)
+
+
+def test_a_count_of_individuals_without_columns() -> None:
+    frame = pd.DataFrame({"who": [1, 1, 2, 5, 5, 5]})
+    for neighbours in ("add-remove", "change"):
+        design = Design({}, individual="who", neighbours=neighbours)
+        assert (design.count(frame)._nodes().tolist(), design.sensitivity) == (3, 1)
+    with_counts = Design({}).count(pd.DataFrame({"n": [4, 5]}), counts="n")
+    assert with_counts._nodes().tolist() == 9
+
+
+@pytest.mark.parametrize(
+    ("tables", "error", "words"),
+    [
+        ({"z": 1}, KeyError, "which is no column"),
+        ([("a", "a")], ValueError, "each column once"),
+        ([], ValueError, "tables are empty"),
+        (["a", ("a",)], ValueError, "twice"),
+        ({"a": -1}, ValueError, "tables = -1"),
+        ({"a": "x"}, ValueError, "tables"),
+        ("a", TypeError, "tables"),
+        (5, TypeError, "tables"),
+        ([("a", 1)], ValueError, "which is a list"),
+    ],
+)
+def test_wrong_tables_are_refused(tables: Any, error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        Design(LEVELS, tables=tables)
+
+
+def test_shares_of_margins_and_depths_beyond_a_tree_are_refused() -> None:
+    with pytest.raises(ValueError, match="give labels alone"):
+        Design(LEVELS, margins=("all", "0.2"), tables=["b"])
+    with pytest.raises(ValueError, match="give one from 0 to 2"):
+        Design({"area": TREE}, tables=[("area", 3)])
+    with pytest.raises(ValueError, match="of which another one has a part"):
+        Design({"area": TREE}, tables=["area", ("area", 1)])
+    with pytest.raises(ValueError, match="which stands for the sum"):
+        Design({"a": [1, None], "b": [2]}, tables=["b"])
+
+
+def test_best_parts_have_no_more_variance_than_equal_ones() -> None:
+    design = Design(LEVELS, tables=[("a", "b"), ("a", "c"), "c"])
+    best = design.with_best_parts()
+    assert best.tables is not None
+    assert sum(best.tables.values()) == 1
+    known = design.preview([0.1]), best.preview([0.1])
+    assert list(known[0]) == ["epsilon", "all cells", "a, b", "a, c", "c", "total"]
+    with pytest.raises(ValueError, match="best parts are those of tables"):
+        Design(LEVELS).with_best_parts()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Design({"a": [0, 1], "b": [0, 1]}), Design({"a": [0, 1], "b": [0, 1]})),
+        (Design({"a": [0, 1]}, margins=9), Design({"b": [0, 1], "a": [0, 1]})),
+        (Design({"area": TREE}), Design({"b": [0, 1]}, margins=9)),
+    ],
+)
+def test_two_releases_are_the_least_squares_of_their_tables(one: Design, other: Design) -> None:
+    levels = {k: x if k != "area" else TREE.leaves for k, x in (other.levels | one.levels).items()}
+    frame = people(levels={k: [x for x in v if x not in ("all", 9)] for k, v in levels.items()})
+    pair = [one.count(frame).release(epsilon="0.2"), other.count(frame).release(epsilon="0.4")]
+    found = pair[0].combine(pair[1])
+    whole = Design({k: TREE if k == "area" else sorted(set(frame[k])) for k in levels})
+    cells = list(itertools.product(*(axis.cells for axis in whole._axes)))
+    rows, counts, weights = [], [], []
+    for noisy in pair:
+        plain = Design(**noisy.design._arguments())
+        each = [plain.count(pd.DataFrame([x], columns=list(levels)))._nodes() for x in cells]
+        parts = noisy.design._parts
+        for block, mechanism in noisy.mechanisms.items():
+            rows.append(np.stack([x[parts[block]].reshape(-1) for x in each], axis=1))
+            counts.append(noisy._values[parts[block]].reshape(-1))
+            weights.append(np.full(counts[-1].size, variance(float(mechanism.rate)) ** -0.5))
+    matrix, count, weight = np.concatenate(rows), np.concatenate(counts), np.concatenate(weights)
+    fit, *_ = np.linalg.lstsq(matrix * weight[:, None], count * weight, rcond=None)
+    assert found.total()["estimate"][0] == pytest.approx(fit.sum(), abs=1e-6)
+    for label in levels:
+        answer = found.total(label, alpha=0.05)
+        for level, estimate in zip(answer[label], answer["estimate"], strict=True):
+            if pd.isna(level):
+                continue
+            inside = [
+                x[list(levels).index(label)] == level
+                or (label == "area" and _is_in("area", x[list(levels).index(label)], level))
+                for x in cells
+            ]
+            if any(inside):
+                assert estimate == pytest.approx(fit[inside].sum(), abs=1e-6)
+    assert len(found.intervals(0.05)) >= len(pair[0].intervals(0.05))
+
+
+def test_releases_of_other_counts_are_not_combined() -> None:
+    design = Design({"a": [0, 1]}, individual="who", l0=1)
+    frame = pd.DataFrame({"who": [1, 2], "a": [0, 1], "b": [1, 1]})
+    noisy = design.count(frame).release(epsilon=1)
+    for other, words in (
+        (Design({"a": [0, 1]}, individual="who", l0=2), "bounds contributions differently"),
+        (Design({"a": [0, 1]}), "bounds contributions differently"),
+        (Design({"b": [0, 1]}, individual="who", l0=1), "other columns"),
+        (Design({"a": [1, 0]}, individual="who", l0=1), "other levels of 'a'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            noisy.combine(other.count(frame).release(epsilon=1))
+    with pytest.raises(ValueError, match="is this release"):
+        noisy.combine(noisy.with_totals(2))
+    bounded = design.count(frame).release(epsilon=1, bounds=(0, 5))
+    with pytest.raises(ValueError, match="with bounds"):
+        noisy.combine(bounded)
+    one, two = (design.count(frame).release(epsilon=1).with_totals(n) for n in (2, 3))
+    with pytest.raises(ValueError, match="contradict"):
+        one.combine(two)
+
+
+@pytest.mark.parametrize("more", [1, -1])
+def test_totals_of_lists_that_disagree_are_refused_either_way(more: int) -> None:
+    noisy = DESIGNS["lists"].count(people()).release(epsilon=1)
+    totals = people().groupby("a").size().rename("n").reset_index()
+    for first, second in ((60 + more, totals), (totals, 60 + more)):
+        with pytest.raises(ValueError, match="contradict"):
+            noisy.with_totals(first).with_totals(second)
+
+
+def test_depths_of_a_tree_share_the_part_of_its_table() -> None:
+    design = Design(
+        {"area": TREE, "b": ["x", "y"]}, tables={"area": 1, "b": 1}, shares={"area": [1, 1, 2]}
+    )
+    found = {block: each.epsilon for block, each in design.mechanisms_for(1).items()}
+    half = Fraction(1, 2)
+    assert found == {(0, 0): half / 4, (1, 0): half / 4, (2, 0): half / 2, (0, 1): half}
