@@ -51,6 +51,8 @@ NOISE = TwoSidedGeometric(Fraction(7, 3))
 REMAP = remap.bayes(BOUNDED, np.ones(21), "absolute")
 IDS = [np.array([1])]
 PEOPLE = pd.DataFrame({"town": ["a", "b"], "who": [1, 2]})
+TWO_LEVELS = {"town": ["a", "b"], "who": [1, 2]}
+NOISY_TOWNS = tables.Design({"town": ["a"]}).count(PEOPLE).release(epsilon=1)
 COUNT = AllDomain("i32")
 COUNTS = VectorDomain(COUNT)
 ONE = COUNT, AbsoluteDistance("i32")
@@ -620,6 +622,13 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("other", lambda x: tables.count(PEOPLE, {"town": ["a"]}, other=[x])),
     ("margins|column", lambda x: tables.count(PEOPLE, {"who": [1]}, margins=x)),
     ("levels", lambda x: tables.count(PEOPLE, {"town": x})),
+    ("tables|column|unhashable", lambda x: tables.Design(TWO_LEVELS, tables=x)),
+    ("tables|column|unhashable", lambda x: tables.Design(TWO_LEVELS, tables=[x])),
+    ("tables|column|unhashable", lambda x: tables.Design(TWO_LEVELS, tables=[("town", x)])),
+    ("tables", lambda x: tables.Design(TWO_LEVELS, tables={"town": x, "who": 1})),
+    ("totals", lambda x: NOISY_TOWNS.with_totals(x)),
+    ("totals", lambda x: NOISY_TOWNS.with_totals(pd.DataFrame({"town": ["a"], "n": [x]}))),
+    ("other", lambda x: NOISY_TOWNS.combine(x)),
     ("name", lambda x: ReleaseKey().release(BOUNDED, [1], IDS, name=x)),
     ("part", lambda x: ReleaseKey().release(BOUNDED, [1], IDS, name="n", part=x)),
     ("ids", lambda x: check_arguments({"n": BOUNDED}, x, ["n"])),
