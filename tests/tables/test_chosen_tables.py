@@ -224,7 +224,7 @@ def test_files_keep_tables_and_totals(name: str, ending: str, tmp_path: Path) ->
 
 
 def test_totals_by_group_are_points_and_others_add_up_to_them() -> None:
-    frame = people()
+    frame = people(6000)
     design = Design(LEVELS, tables=[("a", "b"), ("a", "c")])
     noisy = design.count(frame).release(epsilon="0.2")
     totals = frame.groupby("a").size().reindex(LEVELS["a"], fill_value=0)
@@ -238,7 +238,10 @@ def test_totals_by_group_are_points_and_others_add_up_to_them() -> None:
     inside = cells[cells["b"].notna()]
     assert inside.groupby("a")["estimate"].sum().tolist() == pytest.approx(exact)
     before = noisy.total(("a", "b"), alpha=0.05)
-    assert ((cells["upper"] - cells["lower"]) <= (before["upper"] - before["lower"])).all()
+    # Integer ends may be 1 further for another estimate; none is cut at 0.
+    widths = [each["upper"] - each["lower"] for each in (cells, before)]
+    assert (widths[0] <= widths[1] + 1).all()
+    assert widths[0].sum() < widths[1].sum()
     assert known.id == noisy.id
     again = known.with_totals(len(frame))
     assert again.total("a")["estimate"].tolist() == pytest.approx(exact)

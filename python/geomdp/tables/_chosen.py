@@ -28,7 +28,8 @@ def keys_of(tables: Any, levels: Mapping[str, Any]) -> dict[Key, Fraction]:
         raise ValueError(f"tables are empty or repeat one: give {wanted}")
     if (cells := math.prod(map(len, levels.values()))) > _MOST_CELLS:
         raise ValueError(
-            f"levels of all columns multiply to {cells}, which is not accepted: at most {_MOST_CELLS}"
+            f"levels of all columns multiply to {cells}, which is not accepted: give columns whose "
+            f"levels multiply to at most {_MOST_CELLS}"
         )
     found: dict[Key, Fraction] = {}
     for given, part in parts.items():
