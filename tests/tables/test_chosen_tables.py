@@ -219,7 +219,9 @@ def test_files_keep_tables_and_totals(name: str, ending: str, tmp_path: Path) ->
         for found in (geomdp.read(path), pickle.loads(pickle.dumps(given))):
             assert (found.design, found.id, found.to_dict()) == (design, given.id, given.to_dict())
             assert found.intervals(0.05).equals(given.intervals(0.05))
-    noisy.save(tmp_path / "page.html")
+    for given, states in ((noisy, False), (noisy.with_totals(len(frame)), True)):
+        given.save(tmp_path / "page.html", overwrite=True)
+        assert (b"add up to public totals" in (tmp_path / "page.html").read_bytes()) == states
     assert b"are not offered here" in (tmp_path / "page.html").read_bytes()
 
 
