@@ -53,6 +53,8 @@ REMAP = remap.bayes(BOUNDED, np.ones(21), "absolute")
 IDS = [np.array([1])]
 PEOPLE = pd.DataFrame({"town": ["a", "b"], "who": [1, 2]})
 VISITS = tables.Design({"town": ["a", "b"]}, individual="who", l0=2)
+TWO_LEVELS = {"town": ["a", "b"], "who": [1, 2]}
+NOISY_TOWNS = tables.Design({"town": ["a"]}).count(PEOPLE).release(epsilon=1)
 COUNT = AllDomain("i32")
 COUNTS = VectorDomain(COUNT)
 ONE = COUNT, AbsoluteDistance("i32")
@@ -707,6 +709,13 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("root|nodes", lambda x: tables.Hierarchy.from_paths(["a", "b"], root=x)),
     ("labels?", lambda x: tables.Hierarchy.from_paths(["a", "b"], root="c", labels=x)),
     ("separator", lambda x: tables.Hierarchy.from_paths(["a"], separator=x)),
+    ("tables|column|unhashable", lambda x: tables.Design(TWO_LEVELS, tables=x)),
+    ("tables|column|unhashable", lambda x: tables.Design(TWO_LEVELS, tables=[x])),
+    ("tables|column|unhashable", lambda x: tables.Design(TWO_LEVELS, tables=[("town", x)])),
+    ("tables", lambda x: tables.Design(TWO_LEVELS, tables={"town": x, "who": 1})),
+    ("totals", NOISY_TOWNS.with_totals),
+    ("totals", lambda x: NOISY_TOWNS.with_totals(pd.DataFrame({"town": ["a"], "n": [x]}))),
+    ("other", NOISY_TOWNS.combine),
     ("name", lambda x: ReleaseKey().release(BOUNDED, [1], IDS, name=x)),
     ("part", lambda x: ReleaseKey().release(BOUNDED, [1], IDS, name="n", part=x)),
     ("ids", lambda x: check_arguments({"n": BOUNDED}, x, ["n"])),

@@ -28,7 +28,8 @@ def keys_of(tables: Any, levels: Mapping[str, Any]) -> dict[Key, Fraction]:
         raise ValueError(f"tables are empty or repeat one: give {wanted}")
     if (cells := math.prod(map(len, levels.values()))) > _MOST_CELLS:
         raise ValueError(
-            f"tables of columns with {cells} combinations are not accepted: at most {_MOST_CELLS}"
+            f"levels of all columns multiply to {cells}, which is not accepted: give columns whose "
+            f"levels multiply to at most {_MOST_CELLS}"
         )
     found: dict[Key, Fraction] = {}
     for given, part in parts.items():
@@ -46,9 +47,11 @@ def _key(given: Any, columns: list[str]) -> Key:
     pairs = [item if _is_depth(item) else (item, None) for item in items]
     for column, _ in pairs:
         if column not in columns:
-            raise KeyError(f"tables have {column!r}, which is no column: give one of {columns}")
+            # A number may be a count.
+            what = repr(column) if isinstance(column, str) else "a key"
+            raise KeyError(f"tables have {what}, which is no column: give one of {columns}")
     if len({column for column, _ in pairs}) < len(pairs):
-        raise ValueError(f"tables have {parameters.shown(given)}: give each column once")
+        raise ValueError("tables have a key with a column twice: give each column once")
     return tuple(sorted(pairs, key=lambda pair: columns.index(pair[0])))
 
 
@@ -118,7 +121,7 @@ def blocks(keys: Mapping[Key, Fraction], axes: Sequence[Any], most: int) -> dict
                     f"{axis.depths - 1}"
                 )
         if math.prod(map(len, sides)) + len(found) > most:
-            raise ValueError(f"tables of more than {most} combinations of depths: give fewer")
+            raise ValueError(f"depths of tables multiply to more than {most}: give fewer tables")
         for pairs in product(*sides):
             block = tuple(depth for depth, _ in pairs)
             if block in found:

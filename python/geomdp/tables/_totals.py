@@ -29,7 +29,11 @@ def of(axes: Sequence[Axis], totals: Any) -> tuple[Block, _Ints]:
         if not 0 <= known <= MOST:
             raise ValueError(parameters.refusal("totals", known, "an int from 0 to 2**62"))
         return (0,) * len(axes), np.full((1,) * len(axes), known)
-    known_names, labels = names(totals), [axis.label for axis in axes]
+    try:
+        known_names, labels = names(totals), [axis.label for axis in axes]
+    except TypeError:
+        wanted = "an int, or a frame of levels and counts"
+        raise TypeError(parameters.foreign("totals", totals, wanted)) from None
     kept = [label for label in known_names if label in labels]
     counted = [label for label in known_names if label not in labels]
     if len(counted) != 1:

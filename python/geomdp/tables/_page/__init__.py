@@ -173,6 +173,11 @@ def _sentences(facts: Mapping[str, Any]) -> list[str]:
             " These are steps of a stream, whose privacy loss for one record is "
             f"{_up(Fraction(facts['part_of']))} in all."
         )
+    if facts["totals"]:
+        limits += (
+            " Estimates add up to public totals, which the publisher states and which the privacy "
+            "loss does not cover."
+        )
     if facts["corrects"]:
         noise = f"This table corrects an earlier one (id {facts['corrects'][0]}). {noise}"
     return [

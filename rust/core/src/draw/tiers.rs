@@ -82,3 +82,43 @@ impl Tiers {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rates(scales: &[f64]) -> Vec<Rate> {
+        let rate = |&scale: &f64| Rate::from_scale(scale).unwrap();
+        scales.iter().map(rate).collect()
+    }
+
+    #[test]
+    fn every_tier_is_drawn_once_within_the_bounds() {
+        let tiers = Tiers::new(&rates(&[1e6, 1e9, 1e12]), (-(1 << 50), 1 << 50)).unwrap();
+        let counts = [7i64; 40];
+        let released = tiers.release(&counts).unwrap();
+        assert_eq!(released.len(), tiers.tiers().len());
+        for (tier, scale) in released.iter().zip([1e6, 1e9, 1e12]) {
+            assert_eq!(tier.len(), counts.len());
+            // Half of the counts have less noise than that with probability below 2^-90, and one has
+            // more than fifty times the scale with probability below 2^-65.
+            let far = |&&noisy: &&i64| (noisy - 7).unsigned_abs() as f64 > scale / 100.0;
+            assert!(tier.iter().filter(far).count() > 20);
+            assert!(
+                tier.iter()
+                    .all(|&noisy| ((noisy - 7) as f64).abs() < 50.0 * scale)
+            );
+        }
+        assert!(tiers.release::<i64>(&[]).unwrap().iter().all(Vec::is_empty));
+    }
+
+    #[test]
+    fn bounds_that_are_refused() {
+        for bounds in [(3, 2), (0, 1 << 64), (i128::MIN, i128::MAX)] {
+            let error = Tiers::new(&rates(&[1.0, 2.0]), bounds).unwrap_err();
+            assert!(error.to_string().starts_with("bounds = ("));
+        }
+        let tiers = Tiers::new(&rates(&[1.0, 2.0]), (0, 1000)).unwrap();
+        assert!(tiers.release(&[1u8]).is_err() && tiers.release(&[1u16]).is_ok());
+    }
+}
