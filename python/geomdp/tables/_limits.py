@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
@@ -139,6 +139,7 @@ def choose_limit(
     label: str | None = None,
     corrects: Released | None = None,
     save: str | PathLike[str] | None = None,
+    about: Mapping[str, str] | None = None,
 ) -> ChosenLimit:
     """Choose a limit on the contributions of individuals, at a part of epsilon.
 
@@ -172,7 +173,7 @@ def choose_limit(
         The limits to choose from, increasing and at least 1. By default all from 1 to that of the
         design, and for ``"bounds"`` the powers of 2 from 1 to 2**32. They are public: do not take
         them from the data.
-    budget, label, corrects, save
+    budget, label, corrects, save, about
         As in :meth:`Table.release`, for the table of these counts.
 
     Returns
@@ -217,7 +218,10 @@ def choose_limit(
         l1=once,
         neighbours=design.neighbours,
     )
-    how: dict[str, Any] = {"epsilon": epsilon, "label": label, "corrects": corrects, "save": save}
+    how: dict[str, Any] = {
+        **{"epsilon": epsilon, "label": label, "corrects": corrects},
+        **{"save": save, "about": about},
+    }
     # Refused before anything is read.
     _release.prepare(counted, None, bounds=None, at_least=None, threads=None, **how)
     if type(data).__module__.partition(".")[0] in CLUSTERS.values():
