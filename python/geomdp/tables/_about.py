@@ -68,12 +68,12 @@ KEYS = {
 def checked(about: Any) -> dict[str, str]:
     """Return what a publisher says, in the order of the keys, or refuse it."""
     *others, last = KEYS
-    wanted = f"{', '.join(others)} or {last}, with a text each"
+    wanted = f"a mapping of {', '.join(others)} or {last}, with a text each"
     if not isinstance(about, Mapping):
-        raise TypeError(parameters.foreign("about", about, f"a mapping of {wanted}"))
+        raise TypeError(parameters.foreign("about", about, wanted))
     for key, text in about.items():
         if not isinstance(key, str) or key not in KEYS:
-            raise ValueError(f"about has the key {parameters.given(key)}: give {wanted}")
+            raise ValueError(parameters.refusal("a key of about", key, wanted))
         name = f"about[{key!r}]"
         parameters.check_text(name, text)
         if not text.strip() or _CONTROLS.search(text):

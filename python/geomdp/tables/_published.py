@@ -128,7 +128,7 @@ def _encoded(
     description: dict[str, Any] = {
         "name": "".join(x if x.isalnum() and x.isascii() else "-" for x in target.stem).lower(),
         "path": target.stem + (kind.holds or target.suffix),
-        **_about.resource(facts["about"]),
+        **_about.resource(facts.get("about", {})),
         "profile": "tabular-data-resource",
         "encoding": "utf-8",
         "schema": {
