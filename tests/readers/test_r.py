@@ -110,8 +110,9 @@ def test_sums_are_those_of_the_library_or_refused(
     assert f"id: {RELEASED['flat'].id}, the same" in text
     assert "Noisy counts: flat\n" in text
     # A title comes before a label, and the rest below it.
-    assert text.count(f"Noisy counts: {ABOUT['title']}\n") == 3
-    assert text.count(f"period: {ABOUT['period']}\n") == 3
+    named = sum(each.about == ABOUT for each in RELEASED.values())
+    assert text.count(f"Noisy counts: {ABOUT['title']}\n") == named > 0
+    assert text.count(f"period: {ABOUT['period']}\n") == named
     assert "groups these counts cannot be added" in text
     assert "top these counts cannot be added" in text
     assert "bounds counts with bounds cannot be added" in text

@@ -470,7 +470,8 @@ class Hierarchy(Branches):
             A file to publish the release to. All that can be wrong with it is refused before
             anything is booked, as by :meth:`Table.release`.
         about : mapping of names to texts, optional
-            What to say about the table, as in :meth:`Table.release`.
+            What to say about the table: `title`, `description`, `source`, `period`,
+            `contact`, `licence`, or some of them.
 
         Returns
         -------

@@ -78,7 +78,8 @@ class SumAndCount(Withheld):
         save : pair of paths, optional
             The files to publish the sums and the counts to, as :meth:`Table.release` would.
         about : mapping of names to texts, optional
-            As in :meth:`Table.release`, for both tables.
+            What to say about both tables: `title`, `description`, `source`, `period`,
+            `contact`, `licence`, or some of them.
 
         Returns
         -------

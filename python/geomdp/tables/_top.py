@@ -266,7 +266,8 @@ class Searched(Withheld):
             A file to publish the release to. All that can be wrong with it is refused before
             anything is booked, as by :meth:`release`.
         about : mapping of names to texts, optional
-            What to say about the table, as in :meth:`release`.
+            What to say about the table: `title`, `description`, `source`, `period`,
+            `contact`, `licence`, or some of them.
 
         Raises
         ------
