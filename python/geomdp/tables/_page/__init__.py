@@ -107,7 +107,9 @@ def _held(data: Any) -> str:
 def _shown(about: Mapping[str, str]) -> str:
     """Return what the publisher says, below the title."""
     rows = {key: html.escape(text) for key, text in about.items() if key != "title"}
-    found = [f'<p class="about">{rows.pop(key)}</p>' for key in ("description",) if key in rows]
+    found = []
+    if "description" in rows:
+        found.append(f'<p class="about">{rows.pop("description")}</p>')
     if rows:
         items = (f"<dt>{key.capitalize()}</dt><dd>{text}</dd>" for key, text in rows.items())
         found += ['<dl class="about">', *items, "</dl>"]
