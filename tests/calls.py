@@ -588,6 +588,22 @@ def bad_trees() -> Iterator[Refused]:
         yield Refused(name, ValueError, call, values)
 
 
+def bad_abouts() -> Iterator[Refused]:
+    table = tables.count(PEOPLE["town"], ["a", "b"])
+
+    def about(x: Any) -> Any:
+        return table.release(epsilon=1, about=x)
+
+    def title(x: Any) -> Any:
+        return table.top(1, epsilon=1, about={"title": x})
+
+    keys = "title, description, source, period, contact or licence"
+    yield Refused("about", TypeError, about, [7, "x", ["title"], [("title", "x")]], keys)
+    yield Refused("about", ValueError, about, [{"titel": "x"}, {"Title": "x"}, {7: "x"}], keys)
+    yield Refused("about", TypeError, title, [None, 7, b"x", ["x"], {}])
+    yield Refused("about", ValueError, title, ["", " \n", "\ud800", "a\x00", "\x1b[2J", "a\rb"])
+
+
 def bad_groups() -> Iterator[Refused]:
     """Of a budget: groups that overlap by declaration, and those that it does not have."""
     budget = accounting.Budget(1, groups=["a", "b"])
@@ -612,7 +628,7 @@ def bad_groups() -> Iterator[Refused]:
 REFUSED = [
     *(*bad_numbers(), *bad_bounds(), *bad_mechanisms(), *bad_counts(), *bad_labelled()),
     *(*bad_nests(), *bad_types(), *bad_pairings(), *bad_parameters(), *bad_distances()),
-    *(*bad_data(), *bad_keys(), *bad_trees(), *bad_groups()),
+    *(*bad_data(), *bad_keys(), *bad_trees(), *bad_groups(), *bad_abouts()),
 ]
 #: Names of parameters, and calls with any value for them.
 CALLS: list[tuple[str, Callable[[Any], Any]]] = [
@@ -702,6 +718,11 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     (
         "rest",
         lambda x: tables.count(PEOPLE["town"], ["a"]).release(epsilon=1, at_least=9, rest=x),
+    ),
+    ("about", lambda x: tables.count(PEOPLE["town"], ["a"]).release(epsilon=1, about=x)),
+    (
+        "about",
+        lambda x: tables.count(PEOPLE["town"], ["a"]).release(epsilon=1, about={"title": x}),
     ),
     ("levels", lambda x: tables.count(PEOPLE, {"town": x})),
     ("paths?|nodes", tables.Hierarchy.from_paths),

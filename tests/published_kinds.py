@@ -8,6 +8,15 @@ import pandas as pd
 
 from geomdp.tables import Design, Hierarchy, NoisyGroups
 
+#: What a publisher may say, as nobody should.
+ABOUT = {
+    "title": "</script><b>x</b>",
+    "description": "{{script}}\n<!--<script>",
+    "source": "&amp; \u2028",
+    "period": 60 * "long",
+    "contact": "\"'><b>é</b>",
+    "licence": "\\u003c]]>",
+}
 PARENTS = {"A": "North", "B": "North", "C": "South", "South": "all", "North": "all"}
 TREE = Hierarchy(PARENTS, leaves_only=True)
 NAMED = Hierarchy.from_paths(
@@ -41,14 +50,16 @@ DESIGNS = {
     "bools": Design({"well": [True, False], "size": [0.5, 1e-7, 3.0]}),
 }
 RELEASED: dict[str, Any] = {
-    name: design.count(PEOPLE).release(epsilon="0.5", label=name)
+    name: design.count(PEOPLE).release(
+        epsilon="0.5", label=name, about=ABOUT if name == "texts" else None
+    )
     for name, design in DESIGNS.items()
 }
-RELEASED["groups"] = DESIGNS["texts"].count(PEOPLE).release(epsilon=0.5, at_least=20)
+RELEASED["groups"] = DESIGNS["texts"].count(PEOPLE).release(epsilon=0.5, at_least=20, about=ABOUT)
 RELEASED["groups and rest"] = (
     DESIGNS["texts"].count(PEOPLE).release(epsilon=1, at_least=60, rest=("rest", "1/4"))
 )
-RELEASED["top"] = DESIGNS["texts"].count(PEOPLE).top(3, epsilon=1)
+RELEASED["top"] = DESIGNS["texts"].count(PEOPLE).top(3, epsilon=1, about=ABOUT)
 RELEASED["bounds"] = DESIGNS["flat"].count(PEOPLE).release(epsilon=0.5, bounds=(0, 300))
 RELEASED["rounded"] = DESIGNS["flat"].count(PEOPLE).release(epsilon=0.5)._to_multiples(10)
 RELEASED["rounded margins"] = RELEASED["margins"]._to_multiples(5)

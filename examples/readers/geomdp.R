@@ -216,7 +216,9 @@ sum_geomdp <- function(rows, which, level = attr(rows, "level")) {
 
 summary.geomdp <- function(object, ...) {
   facts <- attr(object, "geomdp")
-  cat("Noisy counts", if (!is.null(facts$label)) paste0(": ", facts$label), "\n", sep = "")
+  title <- if (is.null(facts$about$title)) facts$label else facts$about$title
+  cat("Noisy counts", if (!is.null(title)) paste0(": ", title), "\n", sep = "")
+  for (key in setdiff(names(facts$about), "title")) cat(key, ": ", facts$about[[key]], "\n", sep = "")
   cat("privacy loss (epsilon) for one individual: ", facts$epsilon, "\n", sep = "")
   most <- if (is.null(facts$l1)) paste(facts$l0, "cells,") else paste(facts$l1, "in all,")
   each <- if (!is.null(facts$values)) paste("values from", facts$values[[1]], "to", facts$values[[2]])

@@ -17,7 +17,7 @@ from playwright import sync_api
 import geomdp
 from geomdp import GeometricMechanism, accuracy
 from geomdp.tables import Design, Hierarchy, _page
-from published_kinds import DESIGNS, PEOPLE, RELEASED, TEXTS, TREE
+from published_kinds import ABOUT, DESIGNS, PEOPLE, RELEASED, TEXTS, TREE
 
 ROOT = Path(__file__).parents[2]
 
@@ -329,6 +329,27 @@ def test_texts_are_no_markup(open_page: Any) -> None:
     page = open_page(RELEASED["texts"])
     assert page.locator("b").count() == 0
     assert page.locator("tbody th").all_text_contents()[::2] == [*TEXTS, "(none)"]
+
+
+def test_a_phone_and_paper_show_what_the_publisher_says(open_page: Any) -> None:
+    """Below the title, as texts, lines apart, and no wider than the page."""
+    page = open_page(RELEASED["texts"])
+    assert page.title() == ABOUT["title"]
+    for media, width in (("screen", 390), ("print", 390), ("print", 1000)):
+        page.emulate_media(media=media)
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.locator("h1").inner_text() == ABOUT["title"]
+        said = page.locator("main > .about")
+        assert [each.is_visible() for each in said.all()] == [True, True]
+        assert said.nth(0).inner_text() == ABOUT["description"]
+        # A browser shows a line separator as the end of a line, too.
+        texts = [text.replace("\u2028", "") for text in page.locator("dd").all_text_contents()]
+        assert texts == [ABOUT[key].replace("\u2028", "") for key in [*ABOUT][2:]]
+        for each in page.locator("h1, dt, dd, p.about").all():
+            box = each.bounding_box()
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= width
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("name", RELEASED)

@@ -14,8 +14,10 @@ import pytest
 import geomdp
 from geomdp import tables
 from geomdp.tables import _page
+from published_kinds import ABOUT as SAID
 
 HOSTILE = ["</script><script>x</script>", "<!--<script>", "{{script}}", "\u2028", "\U0001f600"]
+ABOUT = {**SAID, "title": f"<b>{HOSTILE[0]}", "source": "".join(HOSTILE)}
 TABLE = tables.Design({"text": HOSTILE}).count(pd.DataFrame({"text": HOSTILE * 30}))
 NAMES = ("noise.js", "page.js", "page.css", "page.html")
 SOURCES = [Path(_page.__file__).with_name(name) for name in NAMES]
@@ -28,10 +30,12 @@ class Parts(html.parser.HTMLParser):
         super().__init__()
         self.elements: list[tuple[str, dict[str, Any]]] = []
         self.inside: dict[str, str] = {}
+        self.texts: dict[str, list[str]] = {}
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
         self.elements.append((tag, dict(attrs)))
+        self.texts.setdefault(tag, []).append("")
 
     def handle_endtag(self, tag: str) -> None:
         self.elements.append(("", {}))
@@ -41,6 +45,8 @@ class Parts(html.parser.HTMLParser):
         if tag in ("script", "style"):
             name = attributes.get("id", tag)
             self.inside[name] = self.inside.get(name, "") + data
+        if tag:
+            self.texts[tag][-1] += data
 
 
 def saved(release: Any, path: Path) -> Parts:
@@ -50,17 +56,70 @@ def saved(release: Any, path: Path) -> Parts:
 
 @pytest.fixture
 def parts(tmp_path: Path) -> Parts:
-    return saved(TABLE.release(epsilon=1, label=HOSTILE[0]), tmp_path / "a.html")
+    noisy = TABLE.release(epsilon=1, label=HOSTILE[0], about=ABOUT)
+    return saved(noisy, tmp_path / "a.html")
 
 
 def test_texts_of_a_release_add_no_element(parts: Parts) -> None:
     tags = [tag for tag, _ in parts.elements]
-    assert (tags.count("script"), tags.count("style")) == (2, 1)
+    assert (tags.count("script"), tags.count("style")) == (3, 1)
+    assert "b" not in tags
     assert not [name for _, attributes in parts.elements for name in attributes if name[:2] == "on"]
     assert not {"src", "href", "action"} & {name for _, each in parts.elements for name in each}
     assert parts.inside["data"].isascii()
     description = json.loads(json.loads(parts.inside["data"])["description"])
     assert description["geomdp"]["label"] == HOSTILE[0]
+    assert description["geomdp"]["about"] == ABOUT
+
+
+def test_a_page_shows_what_its_publisher_says(parts: Parts) -> None:
+    """As texts: whatever is in them, they are what a reader sees, and nothing more."""
+    assert parts.texts["title"] == parts.texts["h1"] == [ABOUT["title"]]
+    assert parts.texts["dt"] == ["Source", "Period", "Contact", "Licence"]
+    assert parts.texts["dd"] == [ABOUT[key.lower()] for key in parts.texts["dt"]]
+    assert parts.texts["p"][0] == ABOUT["description"]
+
+
+@pytest.mark.parametrize(
+    ("label", "about", "title"),
+    [
+        (None, {}, "Noisy counts"),
+        ("May", {}, "May"),
+        ("May", {"title": "Wards"}, "Wards"),
+        (None, {"source": "x"}, "Noisy counts"),
+        (None, {"description": "x"}, "Noisy counts"),
+    ],
+)
+def test_the_title_of_a_page(label: Any, about: Any, title: str, tmp_path: Path) -> None:
+    found = saved(TABLE.release(epsilon=1, label=label, about=about), tmp_path / "a.html")
+    assert found.texts["title"] == found.texts["h1"] == [title]
+    assert ("dl" in found.texts) == ("source" in about)
+    assert json.loads(found.inside["dataset"])["name"] == title
+
+
+def test_data_portals_find_a_dataset(parts: Parts) -> None:
+    """Each fact in the property of schema.org that has its meaning; a work by its name."""
+    found, given = json.loads(parts.inside["dataset"]), ABOUT
+    description = json.loads(json.loads(parts.inside["data"])["description"])
+    assert found.pop("description").startswith(f"{given['description']} Random noise was added")
+    assert found == {
+        "@context": "https://schema.org",
+        "@type": "Dataset",
+        "identifier": description["geomdp"]["id"],
+        "name": given["title"],
+        "isBasedOn": {"@type": "CreativeWork", "name": given["source"]},
+        "temporalCoverage": given["period"],
+        "publisher": {"@type": "Organization", "name": given["contact"]},
+        "license": {"@type": "CreativeWork", "name": given["licence"]},
+    }
+    assert parts.inside["dataset"].isascii()
+    assert "<" not in parts.inside["dataset"]
+
+
+def test_scripts_are_allowed_or_are_data(parts: Parts) -> None:
+    """A policy is about scripts that a browser runs: HTML runs no element of another type."""
+    kinds = [each.get("type") for tag, each in parts.elements if tag == "script"]
+    assert kinds == ["application/ld+json", "application/json", None]
 
 
 def test_the_policy_allows_its_own_script_and_style_alone(parts: Parts) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from published_kinds import RELEASED, ends_of_each
+from published_kinds import ABOUT, RELEASED, ends_of_each
 
 ROOT = Path(__file__).parents[2]
 LEVELS = ["0.5", "0.8", "0.95", "0.999"]
@@ -108,6 +108,11 @@ def test_sums_are_those_of_the_library_or_refused(
     assert rounded[1:] == of_rounded[["lower", "upper"]].iloc[0].tolist()
     assert "counts are rounded to multiples of 10" in text
     assert f"id: {RELEASED['flat'].id}, the same" in text
+    assert "Noisy counts: flat\n" in text
+    # A title comes before a label, and the rest below it.
+    named = sum(each.about == ABOUT for each in RELEASED.values())
+    assert text.count(f"Noisy counts: {ABOUT['title']}\n") == named > 0
+    assert text.count(f"period: {ABOUT['period']}\n") == named
     assert "groups these counts cannot be added" in text
     assert "top these counts cannot be added" in text
     assert "bounds counts with bounds cannot be added" in text

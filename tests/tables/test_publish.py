@@ -246,10 +246,8 @@ def test_every_call_that_pays_and_releases_a_table_can_publish_it() -> None:
                     continue
                 if "budget" in given:
                     found.add(f"{module}.{name}")
-                    assert {
-                        "save",
-                        "corrects",
-                    } <= given.keys() or f"{module}.{name}" in NO_FILE
+                    wanted = {"save", "corrects", "about"}
+                    assert wanted <= given.keys() or f"{module}.{name}" in NO_FILE
     named = {f"geomdp.tables.{name.partition(' ')[0]}" for name in CALLS}
     assert found == NO_FILE | named
 
@@ -282,7 +280,7 @@ def test_a_release_has_one_id_wherever_it_is(name: str, tmp_path: Path) -> None:
             assert (each.id, each.corrects) == (made.id, corrects)
         made.save(tmp_path / f"{made.id}.html")
         page = (tmp_path / f"{made.id}.html").read_text()
-        data = json.loads(re.search(r"<script[^>]*json[^>]*>(.*?)</script>", page, re.S)[1])  # type: ignore[index]
+        data = json.loads(re.search(r'<script[^>]*id="data">(.*?)</script>', page, re.S)[1])  # type: ignore[index]
         facts = json.loads(data["description"])["geomdp"]
         assert (facts["id"], facts["corrects"]) == (made.id, list(corrects))
         assert (f"This table corrects an earlier one (id {first.id})." in page) == bool(corrects)

@@ -215,7 +215,7 @@ def test_releases_of_every_kind_come_back(name: str, end: str, tmp_path: Path) -
     made.save(path)
     found = geomdp.read(path)
     assert type(found) is type(made)
-    for fact in ("design", "epsilon", "label", "at_least", "mechanisms", "mechanism"):
+    for fact in ("design", "epsilon", "label", "about", "at_least", "mechanisms", "mechanism"):
         assert getattr(found, fact, None) == getattr(made, fact, None)
     assert found.to_dict() == made.to_dict()
     assert list(found.frame.columns) == list(made.frame.columns)
@@ -355,6 +355,9 @@ UNFIT: list[tuple[str, str, Any, str]] = [
         [{"depths": [0, 0], "rate": "1/3"}] * 2,
         r"groups\.csv cannot be read",
     ),
+    *(("table", "about", each, "about") for each in (None, [], "x", {"titel": "x"}, {"title": 1})),
+    *(("top", "about", {"title": each}, "title") for each in ("", " ", "\x1b[2J", ["x"])),
+    ("table", "about", GONE, "cannot be read"),
     ("tree", "epsilon", "2", "another privacy loss"),
     ("tree", "mechanisms.0.rate", "1/5", "cannot be read"),
     ("tree", "mechanisms.0.rate", "0", "cannot be read"),

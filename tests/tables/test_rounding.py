@@ -162,9 +162,7 @@ def test_without_the_step_intervals_do_not_hold() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(3, 2), 50])
-def test_two_releases_of_other_steps_hold(
-    epsilon: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_releases_of_other_steps_hold(epsilon: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     noise, masses = outcomes((1,), epsilon, (4,), 4 if epsilon == Fraction(3, 2) else 1)
     true, column = ([12, 8], [17, 3]), Axis("x", [0, 1])
     one, other = (

@@ -17,6 +17,7 @@ import numpy as np
 
 import geomdp
 from geomdp._inputs import parameters
+from geomdp.tables import _about
 from geomdp.tables._chosen import keys_of
 
 if TYPE_CHECKING:
@@ -71,6 +72,16 @@ FIELDS: dict[str, Field] = {
         {"type": ["string", "null"]},
         "the label under which the release was booked, or null",
         lambda release: release.label,
+    ),
+    "about": Field(
+        {
+            "type": "object",
+            "properties": dict.fromkeys(_about.KEYS, _TEXT),
+            "additionalProperties": False,
+        },
+        "what the publisher says about the table, each a text and none required: "
+        + "; ".join(f"`{key}`, {each.meaning}" for key, each in _about.KEYS.items()),
+        lambda release: release.about,
     ),
     "epsilon": Field(
         _EXACT,

@@ -71,9 +71,10 @@ class NoisyGroups(Released):
         identity: Identity,
         rounded: int | None = None,
         rest: Rest | None = None,
+        about: Mapping[str, str] | None = None,
     ) -> None:
         known = design, mechanisms, label, library, counts
-        super().__init__(*known, identity=identity, rounded=rounded)
+        super().__init__(*known, identity=identity, rounded=rounded, about=about)
         # With a row for the rest, its count is the last one.
         self._cells, self._at_least, self._rest = cells, at_least, rest
 

@@ -434,6 +434,7 @@ class Hierarchy(Branches):
         threads: int | None = None,
         corrects: Released | None = None,
         save: str | PathLike[str] | None = None,
+        about: Mapping[str, str] | None = None,
     ) -> NoisyTable:
         """Return noisy counts of all nodes, given the exact counts of the leaves.
 
@@ -468,6 +469,9 @@ class Hierarchy(Branches):
         save : str or path, optional
             A file to publish the release to. All that can be wrong with it is refused before
             anything is booked, as by :meth:`Table.release`.
+        about : mapping of names to texts, optional
+            What to say about the table: `title`, `description`, `source`, `period`,
+            `contact`, `licence`, or some of them.
 
         Returns
         -------
@@ -513,6 +517,7 @@ class Hierarchy(Branches):
             threads=threads,
             corrects=corrects,
             save=save,
+            about=about,
         )
 
     def _added(self) -> Hierarchy:

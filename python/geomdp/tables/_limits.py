@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
@@ -140,6 +140,7 @@ def choose_limit(
     label: str | None = None,
     corrects: Released | None = None,
     save: str | PathLike[str] | None = None,
+    about: Mapping[str, str] | None = None,
 ) -> ChosenLimit:
     """Choose a limit on the contributions of individuals, at a part of epsilon.
 
@@ -181,6 +182,8 @@ def choose_limit(
         The table of counts that this one replaces.
     save : path, optional
         Where the table of counts is published; checked before anything is read.
+    about : mapping, optional
+        The title, source and the like of the table of counts.
 
     Returns
     -------
@@ -224,7 +227,10 @@ def choose_limit(
         l1=once,
         neighbours=design.neighbours,
     )
-    how: dict[str, Any] = {"epsilon": epsilon, "label": label, "corrects": corrects, "save": save}
+    how: dict[str, Any] = {
+        **{"epsilon": epsilon, "label": label, "corrects": corrects},
+        **{"save": save, "about": about},
+    }
     # Refused before anything is read.
     _release.prepare(counted, None, **how)
     if type(data).__module__.partition(".")[0] in CLUSTERS.values():

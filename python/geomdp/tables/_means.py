@@ -18,6 +18,8 @@ from geomdp.tables._noisy import NoisyTable
 from geomdp.tables._selection import Columns
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from geomdp.accounting import Budget
     from geomdp.tables._table import Table
 
@@ -55,6 +57,7 @@ class SumAndCount(Withheld):
         label: str | None = None,
         threads: int | None = None,
         save: _Paths | None = None,
+        about: Mapping[str, str] | None = None,
     ) -> NoisySumAndCount:
         """Return both noisy tables, for one privacy loss.
 
@@ -74,6 +77,9 @@ class SumAndCount(Withheld):
             As in :meth:`geomdp.GeometricMechanism.release`.
         save : pair of paths, optional
             The files to publish the sums and the counts to, as :meth:`Table.release` would.
+        about : mapping of names to texts, optional
+            What to say about both tables: `title`, `description`, `source`, `period`,
+            `contact`, `licence`, or some of them.
 
         Returns
         -------
@@ -106,6 +112,7 @@ class SumAndCount(Withheld):
                 label=label,
                 threads=threads,
                 save=path,
+                about=about,
             )
             for table, each, path in zip(
                 (self._sums, self._counts), (part, 1 - part), paths, strict=True
@@ -209,7 +216,12 @@ class NoisySumAndCount:
         return self.sums._per(self.counts, by, alpha, simultaneous, (low, high))
 
     def save(
-        self, path: _Paths, *, overwrite: bool = False, rounded: Integer | None = None
+        self,
+        path: _Paths,
+        *,
+        overwrite: bool = False,
+        rounded: Integer | None = None,
+        about: Mapping[str, str] | None = None,
     ) -> None:
         """Write both tables to files, as :meth:`NoisyTable.save` does.
 
@@ -219,12 +231,12 @@ class NoisySumAndCount:
             The file of the sums and that of the counts.
         overwrite : bool
             Whether files of these names may be replaced.
-        rounded : int, optional
+        rounded, about
             As in :meth:`NoisyTable.save`, for both files.
 
         """
         for table, each in zip((self.sums, self.counts), _paths(path), strict=True):
-            table.save(each, overwrite=overwrite, rounded=rounded)
+            table.save(each, overwrite=overwrite, rounded=rounded, about=about)
 
     def __repr__(self) -> str:
         cells = _notebook.many(self.sums.design.cells, "cell")

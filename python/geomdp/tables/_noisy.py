@@ -65,6 +65,7 @@ class NoisyTable(Released, Answers):
             identity=(self.id, self.corrects),
             part_of=self._part_of,
             rounded=self._rounded,
+            about=self._about,
         )
         return made, known
 

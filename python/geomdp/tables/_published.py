@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from geomdp import _foreign, _new_file
 from geomdp._inputs import parameters
-from geomdp.tables import _formats
+from geomdp.tables import _about, _formats
 from geomdp.tables._formats import Column, Columns, Format
 
 #: The most bytes of a description and of rows, and the most values of a description.
@@ -128,6 +128,7 @@ def _encoded(
     description: dict[str, Any] = {
         "name": "".join(x if x.isalnum() and x.isascii() else "-" for x in target.stem).lower(),
         "path": target.stem + (kind.holds or target.suffix),
+        **_about.resource(facts.get("about", {})),
         "profile": "tabular-data-resource",
         "encoding": "utf-8",
         "schema": {

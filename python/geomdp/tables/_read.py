@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp import _identity
-from geomdp._identity import Identity
 from geomdp._inputs import parameters
 from geomdp.mechanism import GeometricMechanism
-from geomdp.tables import _layout, _naming, _published, _rest, _rounding, _totals
+from geomdp.tables import _about, _layout, _naming, _published, _rest, _rounding, _totals
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._design import Design
 from geomdp.tables._fields import FORMAT, KEYWORDS, plan
@@ -122,7 +121,7 @@ def _table(known: _Known, contents: Contents) -> NoisyTable:
     noisy = NoisyTable(
         *known,
         counts,
-        identity=_identified(contents),
+        **_said(contents),
         part_of=part_of,
         rounded=_rounded(contents),
     )
@@ -164,7 +163,7 @@ def _groups(known: _Known, contents: Contents) -> NoisyGroups:
         contents.counts,
         cells=cells,
         at_least=at_least,
-        identity=_identified(contents),
+        **_said(contents),
         rounded=rounded,
         rest=rest,
     )
@@ -181,7 +180,7 @@ def _top(known: _Known, contents: Contents) -> Top:
     [given] = mechanisms.values()
     change = cells.size * steps(design)
     own = {block: GeometricMechanism(given.rate * change, change) for block in mechanisms}
-    top = Top(design, own, *known[2:], cells=cells, identity=_identified(contents))
+    top = Top(design, own, *known[2:], cells=cells, **_said(contents))
     stated = contents.facts["top"], given.bounds, contents.facts["rounded"]
     if stated != (np.unique(cells).size, None, None) or (top.ranks != contents.counts).any():
         raise ValueError(_OTHER_ROWS)
@@ -199,9 +198,11 @@ def _rounded(contents: Contents) -> int | None:
     return step
 
 
-def _identified(contents: Contents) -> Identity:
-    """Return the id of a release, and those of the releases that it replaces."""
-    return _identity.stated(contents.facts["id"], contents.facts["corrects"])
+def _said(contents: Contents) -> dict[str, Any]:
+    """Return the identity of a release, and what its publisher says about it."""
+    facts = contents.facts
+    identity = _identity.stated(facts["id"], facts["corrects"])
+    return {"identity": identity, "about": _about.checked(facts["about"])}
 
 
 def _rest_of(known: _Known, contents: Contents) -> Rest | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from geomdp import _identity
 from geomdp._inputs import parameters
 from geomdp.accounting._budget import as_budget, book_table
-from geomdp.tables import _layout, _rest
+from geomdp.tables import _about, _layout, _rest
 from geomdp.tables._exact import all_nodes, check_size
 from geomdp.tables._groups import NoisyGroups, threshold
 from geomdp.tables._native import Library
@@ -60,6 +61,8 @@ class Release(NamedTuple):
     identity: Identity
     #: The row for the groups left out, if there is one.
     rest: Rest | None = None
+    #: What the publisher says about the table.
+    about: Mapping[str, str] | None = None
 
     def losses(self) -> tuple[Fraction | float, Counter[Fraction | float]]:
         """Return the loss of the whole release, and those of its noisy counts."""
@@ -84,6 +87,7 @@ def prepare(
     corrects: Any = None,
     save: Any = None,
     rounded: Any = None,
+    about: Any = None,
 ) -> Release:
     """Return a release, after all checks that public facts allow, those of its plans too."""
     row = None
@@ -104,7 +108,8 @@ def prepare(
     count = checked(label, threads)
     for each in mechanisms.values():
         each.certificate(np.int64)  # A mechanism without a plan for these counts is refused here.
-    release = Release(design, mechanisms, label, at_least, count, identified(corrects), row)
+    identity, said = identified(corrects), stated(about)
+    release = Release(design, mechanisms, label, at_least, count, identity, row, said)
     if save is None and rounded is not None:
         raise TypeError("rounded goes with save: it is about the file")
     if save is not None:
@@ -132,6 +137,11 @@ def identified(corrects: Any) -> Identity:
         wanted = "the release to replace, such as geomdp.read returns"
         raise TypeError(parameters.foreign("corrects", corrects, wanted))
     return _identity.fresh(), (corrects.id, *corrects.corrects)
+
+
+def stated(about: Any) -> Mapping[str, str] | None:
+    """Return what a publisher says about a table, or None."""
+    return None if about is None else _about.checked(about)
 
 
 def spend(
@@ -172,10 +182,11 @@ def _published(
 ) -> NoisyTable | NoisyGroups:
     """Return a release with these noisy counts, of groups if it has a threshold."""
     known = release.design, release.mechanisms, release.label, library, noisy
-    identity, at_least = release.identity, release.at_least
+    identity, at_least, about = release.identity, release.at_least, release.about
     if at_least is None:
-        return NoisyTable(*known, identity=identity)
-    return NoisyGroups(*known, cells=cells, at_least=at_least, identity=identity, rest=release.rest)
+        return NoisyTable(*known, identity=identity, about=about)
+    groups = partial(NoisyGroups, *known, cells=cells, at_least=at_least, identity=identity)
+    return groups(rest=release.rest, about=about)
 
 
 def saved(made: _Made, path: Any, rounded: Any = None) -> _Made:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from geomdp import _notebook
 from geomdp._numerics import decimals
-from geomdp.tables import _fields, _file, _layout, _native, _rounding
+from geomdp.tables import _about, _fields, _file, _layout, _native, _rounding
 from geomdp.tables._native import Coded, Library
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class Released:
     """Noisy counts, and the public facts that a reader needs; no exact count."""
 
     __slots__ = (
+        "_about",
         "_label",
         "_library",
         "_part_of",
@@ -53,6 +54,7 @@ class Released:
         identity: Identity,
         part_of: Fraction | None = None,
         rounded: int | None = None,
+        about: Mapping[str, str] | None = None,
     ) -> None:
         #: Everything public about the table.
         self.design = design
@@ -68,6 +70,7 @@ class Released:
         self._label, self._library, self._part_of = label, library, part_of
         # The number of whose multiples the noisy counts are.
         self._rounded = rounded
+        self._about = dict(about or {})
 
     @property
     def frame(self) -> Any:
@@ -129,6 +132,11 @@ class Released:
         return self._label
 
     @property
+    def about(self) -> dict[str, str]:
+        """What the publisher says about the table, such as its title: a copy."""
+        return dict(self._about)
+
+    @property
     def epsilon(self) -> Fraction | float:
         """The exact privacy loss of the whole table for one individual; infinite without noise."""
         return _layout.loss(self.design, self.mechanisms)
@@ -164,6 +172,7 @@ class Released:
         overwrite: bool = False,
         certificate: bool = False,
         rounded: Integer | None = None,
+        about: Mapping[str, str] | None = None,
     ) -> None:
         """Write the noisy counts to a file, with all that a reader needs (``docs/format.md``).
 
@@ -187,6 +196,10 @@ class Released:
             office must round, such as to 5 or 10; of two that are equally near, the even multiple.
             It costs no privacy. The file states it, and intervals from it are wider by half a step
             on each side for each count that they take.
+        about : mapping of names to texts, optional
+            What to say about the table, instead of what the release says (:attr:`about`):
+            `title`, `description`, `source`, `period`, `contact`, `licence`, or some of them. The
+            description states it, a page shows it, and data portals find it there.
 
         Raises
         ------
@@ -194,8 +207,8 @@ class Released:
             If a file exists and `overwrite` is False.
         ValueError
             If the path has another ending, a level is of a type that files do not keep, a page
-            would have more than 20,000 rows, or the release has no counts to round, or counts that
-            were rounded to another number.
+            would have more than 20,000 rows, `about` has other names, or the release has no counts
+            to round, or counts that were rounded to another number.
 
         Examples
         --------
@@ -212,6 +225,9 @@ class Released:
 
         """
         made = self._to_multiples(rounded)
+        if about is not None:
+            made = copy.copy(made)
+            made._about = _about.checked(about)
         _file.save(path, made._columns(), made._said(certificate), overwrite=overwrite)
 
     def _to_multiples(self, rounded: Any) -> Self:

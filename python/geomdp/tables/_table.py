@@ -106,6 +106,7 @@ class Table(Searched):
         corrects: Released | None = None,
         save: str | PathLike[str] | None = None,
         rounded: Integer | None = None,
+        about: Mapping[str, str] | None = None,
     ) -> NoisyTable: ...
     @overload
     def release(
@@ -122,6 +123,7 @@ class Table(Searched):
         corrects: Released | None = None,
         save: str | PathLike[str] | None = None,
         rounded: Integer | None = None,
+        about: Mapping[str, str] | None = None,
     ) -> NoisyGroups: ...
     @unseen
     def release(
@@ -139,6 +141,7 @@ class Table(Searched):
         corrects: Released | None = None,
         save: str | PathLike[str] | None = None,
         rounded: Integer | None = None,
+        about: Mapping[str, str] | None = None,
     ) -> NoisyTable | NoisyGroups:
         """Return the noisy table, or its groups with large noisy counts.
 
@@ -182,6 +185,10 @@ class Table(Searched):
         rounded : int, optional
             With `save`: publish multiples of this number, such as 5 or 10, as
             :meth:`NoisyTable.save` does. The result has the noisy counts before rounding.
+        about : mapping of names to texts, optional
+            What to say about the table in its files and on its page: `title`, `description`,
+            `source`, `period`, `contact`, `licence`, or some of them. The result keeps it, and so
+            does :func:`geomdp.read`.
 
         Returns
         -------
@@ -221,6 +228,7 @@ class Table(Searched):
             corrects=corrects,
             save=save,
             rounded=rounded,
+            about=about,
         )
         _release.spend(budget, given.design, *given.losses(), label)
         noisy = _release.draw(given, self._library, self._occupied)

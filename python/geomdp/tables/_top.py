@@ -71,9 +71,10 @@ class Top(Released):
         *,
         cells: NDArray[np.int64],
         identity: Identity,
+        about: Mapping[str, str] | None = None,
     ) -> None:
         ranks = np.arange(1, cells.size + 1)
-        super().__init__(design, mechanisms, label, library, ranks, identity=identity)
+        super().__init__(design, mechanisms, label, library, ranks, identity=identity, about=about)
         self._cells = cells
 
     @property
@@ -240,6 +241,7 @@ class Searched(Withheld):
         threads: int | None = None,
         corrects: Released | None = None,
         save: str | PathLike[str] | None = None,
+        about: Mapping[str, str] | None = None,
     ) -> Top:
         """Return the k largest cells by name, the largest first, and no counts.
 
@@ -265,6 +267,9 @@ class Searched(Withheld):
         save : str or path, optional
             A file to publish the release to. All that can be wrong with it is refused before
             anything is booked, as by :meth:`release`.
+        about : mapping of names to texts, optional
+            What to say about the table: `title`, `description`, `source`, `period`,
+            `contact`, `licence`, or some of them.
 
         Raises
         ------
@@ -292,7 +297,8 @@ class Searched(Withheld):
             )
         count, identity = _release.checked(label, threads), _release.identified(corrects)
         mechanisms = {design.blocks[-1]: mechanism}
-        named = partial(Top, design, mechanisms, label, self._library, identity=identity)
+        known = design, mechanisms, label, self._library
+        named = partial(Top, *known, identity=identity, about=_release.stated(about))
         if save is not None:
             rehearse(named(cells=np.arange(number)), save)
         losses = Counter({exact_loss(mechanism, steps(design)): number})

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp._notebook import many
+from geomdp.tables import _about
 
 #: The confidences of the page's slider, in percent.
 CONFIDENCES: Sequence[float] = (50, 80, 90, 95, 99, 99.9)
@@ -69,15 +70,26 @@ def page(rows: bytes, description: bytes, answers: Mapping[str, Any]) -> bytes:
         "confidences": CONFIDENCES,
         **answers,
     }
+    about, sentences = facts["about"], _sentences(facts)
+    title = about.get("title") or facts["label"] or "Noisy counts"
+    # For data portals. They show its description alone, which says that counts are noisy.
+    dataset = {
+        "@context": "https://schema.org",
+        "@type": "Dataset",
+        "identifier": facts["id"],
+        **_about.dataset(about | {"title": title}),
+        "description": " ".join([*filter(None, [about.get("description")]), *sentences]),
+    }
     style, script = _text("page.css"), _text("noise.js") + _text("page.js")
     fields = {
         "policy": "default-src 'none'; base-uri 'none'; form-action 'none'; "
         f"style-src '{_digest(style)}'; script-src '{_digest(script)}'",
-        "title": html.escape(facts["label"] or "Noisy counts"),
-        "meaning": "\n".join(f"<p>{html.escape(each)}</p>" for each in _sentences(facts)),
+        "title": html.escape(title),
+        "about": _shown(about),
+        "meaning": "\n".join(f"<p>{html.escape(each)}</p>" for each in sentences),
         "style": style,
-        # Nothing in it can end its element, and no letter is outside ASCII.
-        "data": json.dumps(data).replace("<", "\\u003c"),
+        "dataset": _held(dataset),
+        "data": _held(data),
         "script": script,
     }
     found = []
@@ -85,6 +97,23 @@ def page(rows: bytes, description: bytes, answers: Mapping[str, Any]) -> bytes:
         name, end, rest = part.rpartition("}}")
         found += [fields[name] if end else "", rest]
     return "".join(found).encode()
+
+
+def _held(data: Any) -> str:
+    """Return JSON for an element of data: nothing in it can end that, and all of it is ASCII."""
+    return json.dumps(data).replace("<", "\\u003c")
+
+
+def _shown(about: Mapping[str, str]) -> str:
+    """Return what the publisher says, below the title."""
+    rows = {key: html.escape(text) for key, text in about.items() if key != "title"}
+    found = []
+    if "description" in rows:
+        found.append(f'<p class="about">{rows.pop("description")}</p>')
+    if rows:
+        items = (f"<dt>{key.capitalize()}</dt><dd>{text}</dd>" for key, text in rows.items())
+        found += ['<dl class="about">', *items, "</dl>"]
+    return "\n".join(found)
 
 
 def _text(name: str) -> str:
