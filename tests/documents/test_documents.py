@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import format_pages
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot
 
 from geomdp import cli
 from geomdp.accuracy import epsilon_to_accuracy
+from geomdp.distribution import TwoSidedGeometric
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "docs/cookbook").glob("[!i]*.md"))
@@ -83,6 +85,34 @@ def test_recipe_is_short_and_ends_in_a_file_or_a_picture(
     pyplot.close("all")
     index = (path.parent / "index.md").read_text()
     assert index.count(f"]({path.name})") == 1
+
+
+def test_interval_of_an_ab_test_covers_the_effect() -> None:
+    """The function of the recipe, for 300 people of whom 30% and 40% buy, at epsilon 1.
+
+    The share of 40,000 fixed draws has a standard deviation of 0.0011. The rest of the tolerance
+    is for the normal approximation.
+    """
+    [block] = FENCED.findall((ROOT / "docs/cookbook/ab_test.md").read_text())
+    examples = doctest.DocTestParser().get_examples(block)
+    [source] = [each.source for each in examples if each.source.startswith("def effect")]
+    names: dict[str, Any] = {"np": np}
+    exec(source, names)
+    rng, size = np.random.default_rng(2026), (2, 40_000)
+
+    def noise() -> Any:
+        stop = 1 - np.exp(-1)
+        return rng.geometric(stop, size) - rng.geometric(stop, size)
+
+    bought = rng.binomial(150, [[0.3], [0.4]], size)
+    yes, no = bought + noise(), 150 - bought + noise()
+    lower, _, upper = names["effect"](yes, no, TwoSidedGeometric(scale=1).var())
+    assert abs(((lower <= 0.1) & (upper >= 0.1)).mean() - 0.95) < 0.01
+    # With intervals for the noise alone, most of the effects are missed, as the recipe says.
+    rate, total = yes / (yes + no), yes + no
+    alone = TwoSidedGeometric(scale=1).var() * (rate**2 + (1 - rate) ** 2) / total**2
+    covered = abs(rate[1] - rate[0] - 0.1) <= 1.96 * np.sqrt(alone.sum(axis=0))
+    assert covered.mean() < 0.35
 
 
 #: The number of municipalities of each county of Norway.
