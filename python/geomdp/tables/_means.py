@@ -163,7 +163,7 @@ class NoisySumAndCount:
     >>> pair = Design({"town": ["Oslo", "Rome"]}).sum_and_count(people, "age", bounds=(18, 99))
     >>> noisy = pair.release(epsilon=1)
     >>> noisy, list(noisy.mean(alpha=0.05))
-    (<NoisySumAndCount of 2 cells, privacy loss 1.0 for one individual>, \
+    (<NoisySumAndCount of 2 cells, privacy loss 1 for one individual>, \
 ['town', 'estimate', 'lower', 'upper'])
 
     """
@@ -220,7 +220,7 @@ class NoisySumAndCount:
         --------
         >>> import pandas as pd
         >>> from geomdp.tables import Design
-        >>> people = pd.DataFrame({"town": ["Rome", "Oslo"] * 900, "age": [30, 40] * 900})
+        >>> people = pd.DataFrame({"town": ["Rome", "Oslo"] * 4500, "age": [30, 40] * 4500})
         >>> pair = Design({"town": ["Oslo", "Rome"]}).sum_and_count(people, "age", bounds=(18, 99))
         >>> found = pair.release(epsilon=1).mean((), alpha=0.05)
         >>> bool(34 < found["lower"][0] <= found["upper"][0] < 36)
@@ -243,6 +243,19 @@ class NoisySumAndCount:
             Whether files of these names may be replaced.
         rounded : int, optional
             As in :meth:`NoisyTable.save`, for both files.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import pandas as pd
+        >>> from geomdp.tables import Design
+        >>> people = pd.DataFrame({"town": ["Rome", "Oslo"], "age": [30, 40]})
+        >>> pair = Design({"town": ["Oslo", "Rome"]}).sum_and_count(people, "age", bounds=(18, 99))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     pair.release(epsilon=1).save((f"{folder}/ages.csv", f"{folder}/people.csv"))
+        ...     files = sorted(os.listdir(folder))
+        >>> files
+        ['ages.csv', 'people.csv']
 
         """
         for table, each in zip((self.sums, self.counts), _paths(path), strict=True):
