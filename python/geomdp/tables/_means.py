@@ -255,7 +255,7 @@ class NoisySumAndCount:
         ...     pair.release(epsilon=1).save((f"{folder}/ages.csv", f"{folder}/people.csv"))
         ...     files = sorted(os.listdir(folder))
         >>> files
-        ['ages.csv', 'people.csv']
+        ['ages.csv', 'ages.csv.json', 'people.csv', 'people.csv.json']
 
         """
         for table, each in zip((self.sums, self.counts), _paths(path), strict=True):
