@@ -371,10 +371,9 @@ def test_sums_of_either_sign_hold_over_all_noise(true: list[int], margin: bool) 
 @pytest.mark.parametrize(
     ("sums", "counts", "bounds"),
     [
-        *(([s], [n], (-1, 2)) for s, n in [(-9, 9), (-2, 3), (0, 12), (1, 1), (24, 12)]),
-        *(([s], [n], (0, 2)) for s, n in [(0, 3), (12, 9), (60, 30)]),
+        *(([s], [n], (-1, 2)) for s, n in [(-9, 9), (-2, 3), (0, 12), (24, 12)]),
+        *(([s], [n], (0, 2)) for s, n in [(0, 3), (12, 9)]),
         ([-3, 9], [4, 6], (-1, 2)),
-        ([3, 4], [5, 2], (0, 2)),
     ],
 )
 def test_means_of_sums_and_counts_hold_over_all_noise(
@@ -382,7 +381,7 @@ def test_means_of_sums_and_counts_hold_over_all_noise(
 ) -> None:
     """The sums have twice the noise scale of the counts, as for values of up to 2."""
     k, shares = len(sums), (Fraction(1, 3), Fraction(2, 3))
-    noise, masses = outcomes(shares, k, (k, k), 36 if k == 1 else 4)
+    noise, masses = outcomes(shares, k, (k, k), 20 if k == 1 else 4)
     axes = [Axis("outcome", range(len(noise))), Axis("x", range(k))]
     low, high = bounds
     one, other = (
