@@ -352,8 +352,6 @@ def test_a_file_written_by_the_standard_library_alone_is_read(tmp_path: Path) ->
         "l0": 1,
         "linf": 1,
         "l1": None,
-        "values": None,
-        "rest": None,
         "sensitivity": 1,
         "at_least": None,
         "name": "n",
