@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +53,8 @@ NOISE = TwoSidedGeometric(Fraction(7, 3))
 REMAP = remap.bayes(BOUNDED, np.ones(21), "absolute")
 IDS = [np.array([1])]
 PEOPLE = pd.DataFrame({"town": ["a", "b"], "who": [1, 2]})
+SUMS = tables.Design({"town": ["a", "b"]}, individual="who", l0=1)
+PAIR = SUMS.sum_and_count(PEOPLE, "who", bounds=(0, 9))
 VISITS = tables.Design({"town": ["a", "b"]}, individual="who", l0=2)
 TWO_LEVELS = {"town": ["a", "b"], "who": [1, 2]}
 NOISY_TOWNS = tables.Design({"town": ["a"]}).count(PEOPLE).release(epsilon=1)
@@ -117,6 +120,8 @@ NUMBERS: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
         lambda x: GeometricMechanism(x, bounds=(0, 9)).certificate(),
         NO_SCALE + ZERO,
     ),
+    ("epsilon", lambda x: PAIR.release(epsilon=x), NO_SCALE + ZERO),
+    ("share", lambda x: PAIR.release(epsilon=1, share=x), NO_SCALE + ZERO + [1, 1.5, 10**400]),
     ("scale", GeometricMechanism.from_scale, NO_SCALE),
     ("scale", lambda x: sample_two_sided_geometric(3, x), NO_SCALE),
     ("scale", lambda x: m.make_geometric(*ONE, x), NO_SCALE),
@@ -475,6 +480,26 @@ def bad_bounds() -> Iterator[Refused]:
         beyond = BEYOND if any_dtype else BEYOND_INT32
         yield Refused("bounds", OverflowError, call, beyond, shown=True)
 
+    most = 2**32
+    for call, far in (
+        (lambda x: SUMS.sum(PEOPLE, "who", bounds=x), [(1, 5), (-5, -1), (0, 0)]),
+        (lambda x: SUMS.sum_and_count(PEOPLE, "who", bounds=x), [(5, 5)]),
+    ):
+        hint = r": give two ints \(lower, upper\) from -4294967296 to 4294967296, the lower"
+        pairs: list[Any] = [5, None, "ab", {1, 2}, {1: 2, 3: 4}, np.array([1, 2]), range(2)]
+        yield Refused("bounds", TypeError, call, pairs, hint)
+        yield Refused("bounds", ValueError, call, [(), (1,), (1, 2, 3)], hint)
+        wrong = [pair for x in NOT_INTEGERS for pair in ((x, 5), (0, x))]
+        yield Refused("bounds", TypeError, call, wrong, hint)
+        far += [(9, 0), (0, most + 1), (-most - 1, 0), (0, 10**400)]
+        yield Refused("bounds", ValueError, call, far, hint)
+    no_paths: list[Any] = ["a.csv", Path("a.csv"), 5, (1, 2), {"a.csv": "b.csv"}]
+    same: list[Any] = [(), ("a.csv",), ("a.csv", "a.csv"), ("a.csv", Path("a.csv"))]
+    hint = "give two paths, of the sums and of the counts"
+    for save in (lambda x: PAIR.release(epsilon=1, save=x), PAIR.release(epsilon=1).save):
+        yield Refused("save|path", TypeError, save, no_paths, hint)
+        yield Refused("save|path", ValueError, save, same, hint)
+
     def of_smartnoise(pair: Any) -> Any:
         return smartnoise(5, 1.0, 1, *pair)
 
@@ -705,6 +730,10 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
         lambda x: tables.Design({"town": ["a"]}, individual=x, l0=1).count(PEOPLE),
     ),
     ("column", lambda x: tables.bound_contributions(PEOPLE, "who", l0=1, cells=[x])),
+    ("bounds", lambda x: SUMS.sum(PEOPLE, "who", bounds=x)),
+    ("bounds", lambda x: SUMS.sum_and_count(PEOPLE, "who", bounds=(0, x))),
+    ("share", lambda x: PAIR.release(epsilon=1, share=x)),
+    ("save", lambda x: PAIR.release(epsilon=1, save=(x, "b.csv"))),
     ("limit", lambda x: tables.choose_limit(VISITS, PEOPLE, x, epsilon=1)),
     ("share", lambda x: tables.choose_limit(VISITS, PEOPLE, "l0", epsilon=1, share=x)),
     ("limits", lambda x: tables.choose_limit(VISITS, PEOPLE, "l0", epsilon=1, limits=x)),

@@ -55,6 +55,12 @@ RELEASED: dict[str, Any] = {
     )
     for name, design in DESIGNS.items()
 }
+#: Sums below 0, around it and above it.
+RELEASED["signed sums"] = (
+    Design({"area": ["A", "B", "C"], "sex": ["f", "m"]}, margins={"area": "any"})
+    .sum(PEOPLE.assign(n=PEOPLE["age"] % 3 - PEOPLE["area"].ne("A") - 1), "n", bounds=(-2, 1))
+    .release(epsilon="0.5", label="signed sums")
+)
 RELEASED["groups"] = DESIGNS["texts"].count(PEOPLE).release(epsilon=0.5, at_least=20, about=ABOUT)
 RELEASED["groups and rest"] = (
     DESIGNS["texts"].count(PEOPLE).release(epsilon=1, at_least=60, rest=("rest", "1/4"))
@@ -69,7 +75,10 @@ RELEASED["rounded bounds"] = RELEASED["bounds"]._to_multiples(7)
 
 
 def ends_of_each(release: Any, alpha: Any) -> Any:
-    """Return the ends of intervals of the noisy counts by themselves, not below 0, by row."""
+    """Return the ends of intervals of the noisy counts by themselves, by row.
+
+    They are not below 0, but for sums of values that may be negative.
+    """
     if isinstance(release, NoisyGroups):
         return release.intervals(alpha)[["lower", "upper"]].to_numpy()
     axes, ends = release.design._axes, np.zeros((*release.design._axes.shape, 2), np.int64)
@@ -79,4 +88,4 @@ def ends_of_each(release: Any, alpha: Any) -> Any:
         for side, moved in enumerate((-off, off)):
             before = np.clip(release.counts[at] + moved, *bounds).astype(np.int64)
             ends[at][..., side] = mechanism.confidence_interval(before, alpha)[side]
-    return ends[axes.shown].clip(0).reshape(-1, 2)
+    return ends[axes.shown].clip(None if release.design.signed else 0).reshape(-1, 2)

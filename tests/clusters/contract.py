@@ -71,6 +71,8 @@ class Engine(NamedTuple):
     error: type[Exception]
     #: Counts the records of a frame into the table of a design, where the engine can.
     tabulate: Any = None
+    #: Adds up a column of a frame into the table of a design, where the engine can.
+    add_up: Any = None
 
 
 def night(*values: Any) -> list[Any]:
@@ -238,6 +240,43 @@ class Tables:
         many = engine.frame(pa.table({"n": [1] * 4, "weight": [2**62] * 4}))
         most = engine.tabulate(Design({"n": [1]}), many, counts="weight")
         assert np.array_equal(most.frame["count"], [2**63 - 1])
+
+    def test_sums_are_those_of_one_machine(self, engine: Engine) -> None:
+        """With values below 0 and null, and limits that cut nothing but single values."""
+        rows = np.arange(1000)
+        euros = pa.array(rows % 101 - 50, mask=rows % 9 == 0)
+        records = pa.table({"who": rows % 20, "n": rows // 20 % 7, "euros": euros})
+        levels, frame = {"n": [6, 9, 0]}, engine.frame(records)
+        for design, bounds in (
+            (Design(levels), (-30, 20)),
+            (Design(levels), (0, 20)),
+            (Design(levels, individual="who", l0=3), (-100, 60)),
+            (Design(levels, individual="who", l1=10**6), (-30, 20)),
+            (Design(levels, individual="who", l1=10**6), None),
+        ):
+            found = engine.add_up(design, frame, "euros", bounds=bounds)
+            wanted = design.sum(records, "euros", bounds=bounds)
+            assert np.array_equal(found.frame["euros"], wanted.frame["euros"])
+            assert found.design == wanted.design
+        each = Design({**levels, "who": list(range(20))}, individual="who", l1=7)
+        found = engine.add_up(each, frame, "euros", bounds=(-30, 20))
+        sizes = found.frame.assign(euros=found.frame["euros"].abs()).groupby("who")["euros"].sum()
+        assert (sizes == 7).all()
+        assert found.sensitivity == 7
+
+    def test_sums_that_cannot_be_bounded_raise(self, engine: Engine) -> None:
+        frame = engine.frame(pa.table({"n": [1, 2], "x": [1.0, 2.0]}))
+        design = Design({"n": [1]})
+        for error, call, text in [
+            (TypeError, lambda: engine.add_up(frame, design, "n"), "give a Design"),
+            (TypeError, lambda: engine.add_up(design, frame, "n"), "bounds"),
+            (ValueError, lambda: engine.add_up(design, frame, "n", bounds=(9, 0)), "bounds"),
+            (TypeError, lambda: engine.add_up(design, frame, "x", bounds=(0, 9)), "values of 'x'"),
+            (KeyError, lambda: engine.add_up(design, frame, "y", bounds=(0, 9)), "y"),
+            (ValueError, lambda: engine.tabulate(Design({"n": [1]}, values=(0, 9)), frame), "sum"),
+        ]:
+            with pytest.raises(error, match=text):
+                call()
 
     def test_uncountable_frames_raise(self, engine: Engine) -> None:
         columns: dict[str, Any] = {"n": [1, 2], "who": [1, 2], "x": [1.0, 2.0]}

@@ -151,7 +151,8 @@ def engine() -> Engine:
     def keep(lazy: Any) -> Any:
         return lazy.persist()
 
-    return Engine(frame, release_columns, found, keep, draw, ValueError, geomdp.tables.dask.count)
+    dask = geomdp.tables.dask
+    return Engine(frame, release_columns, found, keep, draw, ValueError, dask.count, dask.sum)
 
 
 class TestContract(Contract, Tables):

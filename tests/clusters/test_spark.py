@@ -179,6 +179,7 @@ def engine(spark: SparkSession) -> Engine:
         draw,
         PySparkException,
         geomdp.tables.spark.count,
+        geomdp.tables.spark.sum,
     )
 
 

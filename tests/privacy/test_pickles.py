@@ -31,6 +31,7 @@ STEPS = [
     m.then_geometric(scale=2.0),
     m.make_composition([COUNT >> m.then_geometric(scale=2.0)] * 2),
 ]
+SUMMED = tables.Design({"n": [1]}).sum_and_count(pd.DataFrame({"n": [1]}), "n", bounds=(0, 9))
 PICKLED = [
     MECHANISM,
     GeometricMechanism.from_scale(2),
@@ -55,6 +56,7 @@ PICKLED = [
         epsilon=1,
     ),
     tables.count(pd.Series(["no"]), ["yes", "no"]).top(1, epsilon=1),
+    SUMMED.release(epsilon=1),
     TREE,
     TREE.release([3, 5], epsilon=1),
     *SPACE,
@@ -88,7 +90,7 @@ def test_pickles_name_public_modules(made: Any) -> None:
 
 
 #: They hold exact counts, a budget, a session of a cluster, or what a library hands them.
-NOT_PICKLED = {"Budget", "ExprNamespace", "Release", "SeriesNamespace", "Table"}
+NOT_PICKLED = {"Budget", "ExprNamespace", "Release", "SeriesNamespace", "SumAndCount", "Table"}
 
 
 def test_every_public_class_is_tried() -> None:

@@ -53,6 +53,7 @@ def stream() -> streams.Stream:
 #: An object of each class whose calls see exact counts.
 SELVES: dict[str, Callable[[], Any]] = {
     "Table": lambda: DESIGN.count(COUNTED, counts="n"),
+    "SumAndCount": lambda: DESIGN.sum_and_count(COUNTED, "n", bounds=(0, 2**31)),
     "Design": lambda: DESIGN,
     "Hierarchy": lambda: tables.Hierarchy({"a": "all", "b": "all"}),
     "GeometricMechanism": lambda: MECHANISM,

@@ -20,6 +20,7 @@ from geomdp import GeometricMechanism, _identity, accuracy
 from geomdp.tables import Design, Hierarchy
 from geomdp.tables._answers import Answers
 from geomdp.tables._axes import Axes, Axis
+from geomdp.tables._means import NoisySumAndCount
 from geomdp.tables._native import made
 
 #: So little noise that counts are exact but for a probability of exp(-100).
@@ -37,12 +38,19 @@ class Table(Answers):
     """Noisy counts of cells with noise of their own, or with this noise of all nodes."""
 
     def __init__(
-        self, axes: Sequence[Any], cells: Any, epsilon: Any = CLEAR, noise: Any = None, **more: Any
+        self,
+        axes: Sequence[Any],
+        cells: Any,
+        epsilon: Any = CLEAR,
+        noise: Any = None,
+        *,
+        signed: bool = False,
+        **more: Any,
     ) -> None:
         whole = Axes(axes)
         parts = {block: whole.block(block) for block in whole.blocks}
         self.design = SimpleNamespace(
-            _axes=whole, _parts=parts, tables=None, _columns=whole.columns, signed=False
+            _axes=whole, _parts=parts, tables=None, _columns=whole.columns, signed=signed
         )
         counts = np.zeros([each.tree.size for each in axes], np.int64)
         counts[np.ix_(*(each.tree.leaves for each in axes))] = cells
@@ -315,6 +323,88 @@ def test_two_releases_hold_over_all_noise(true: Any) -> None:
         ):
             assert missed(answer, value, masses) <= alpha
             assert (answer["lower"] <= answer["upper"]).all()
+
+
+@pytest.mark.parametrize("margin", [False, True])
+@pytest.mark.parametrize("true", [[-3, 2], [-7, -1], [0, 0]])
+def test_sums_of_either_sign_hold_over_all_noise(true: list[int], margin: bool) -> None:
+    """No interval ends at 0: that would miss a negative sum for every outcome."""
+    column, epsilon, most = Axis("x", [0, 1]), 1, 12
+    if margin:
+        column, epsilon, most = with_margin("x", [0, 1]), 3, 6
+    sizes = np.diff(column.tree.starts)[: column.tree.depth + 1]
+    noise, masses = outcomes(column.shares, epsilon, sizes, most)
+    axes = [Axis("outcome", range(len(noise))), column]
+    cells = np.broadcast_to(np.array(true), (len(noise), 2))
+    table = Table(axes, cells, epsilon, noise, signed=True)
+    people = dict.fromkeys(range(len(noise)), 50)
+    for alpha in (0.4, 0.1):
+        each = table.intervals(alpha)
+        for answer, value in (
+            (table.total("outcome", alpha=alpha), sum(true)),
+            (each[each["x"] == 0], true[0]),
+            (table.difference({"x": 0}, {"x": 1}, "outcome", alpha=alpha), true[0] - true[1]),
+            (table.rate(people, 100, "outcome", alpha=alpha), 2 * sum(true)),
+            (
+                table.sum("x", "outcome", values={0: 1.5, 1: 1}, alpha=alpha),
+                1.5 * true[0] + true[1],
+            ),
+            (table.sum("x", "outcome", values={0: 1, 1: 1}, alpha=alpha), sum(true)),
+            *(
+                (
+                    table.ratio({"x": one}, {"x": other}, "outcome", alpha=alpha),
+                    true[one] / true[other],
+                )
+                for one, other in [(0, 1), (1, 0)]
+                if true[other]
+            ),
+        ):
+            assert missed(answer, value, masses) <= alpha
+            assert (answer["lower"] <= answer["upper"]).all()
+        assert missed(table.total("outcome", alpha=alpha), sum(true), masses) > 0
+
+
+@pytest.mark.parametrize(
+    ("sums", "counts", "bounds"),
+    [
+        *(([s], [n], (-1, 2)) for s, n in [(-9, 9), (-2, 3), (0, 12), (24, 12)]),
+        *(([s], [n], (0, 2)) for s, n in [(0, 3), (12, 9)]),
+        ([-3, 9], [4, 6], (-1, 2)),
+    ],
+)
+def test_means_of_sums_and_counts_hold_over_all_noise(
+    sums: list[int], counts: list[int], bounds: tuple[int, int]
+) -> None:
+    """The sums have twice the noise scale of the counts, as for values of up to 2."""
+    k, shares = len(sums), (Fraction(1, 3), Fraction(2, 3))
+    noise, masses = outcomes(shares, k, (k, k), 20 if k == 1 else 4)
+    axes = [Axis("outcome", range(len(noise))), Axis("x", range(k))]
+    low, high = bounds
+    one, other = (
+        Table(
+            axes,
+            np.broadcast_to(np.array(cells), (len(noise), k)),
+            k * share,
+            part,
+            signed=signed,
+        )
+        for cells, share, part, signed in zip(
+            (sums, counts), shares, (noise[:, :k], noise[:, k:]), (low < 0, False), strict=True
+        )
+    )
+    pair, mean = NoisySumAndCount(one, other, bounds), sum(sums) / sum(counts)  # type: ignore[arg-type]
+    for alpha in (0.4, 0.1):
+        means = pair.mean("outcome", alpha=alpha)
+        ratios = one.per(other, "outcome", alpha=alpha)
+        for answer in (means, ratios):
+            assert missed(answer, mean, masses) <= alpha
+            assert (answer["lower"] <= answer["upper"]).all()
+        assert ((low <= means["lower"]) & (means["upper"] <= high)).all()
+        assert means["estimate"].dropna().between(low, high).all()
+        # Not in vain.
+        assert sum(counts) < 9 or missed(ratios, mean, masses) > 0
+        if low == 0:
+            assert (ratios["lower"] >= 0).all()
 
 
 @pytest.mark.parametrize("true", [[0, 1], [3, 4], [0, 30], [25, 25]])

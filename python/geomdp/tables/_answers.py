@@ -710,7 +710,7 @@ class Answers(Estimates):
         --------
         >>> import pandas as pd
         >>> from geomdp.tables import Design
-        >>> bills = pd.DataFrame({"shop": [*"AAB"] * 300, "euros": [20] * 900})
+        >>> bills = pd.DataFrame({"shop": [*"AAB"] * 3000, "euros": 20})
         >>> pair = Design({"shop": ["A", "B"]}).sum_and_count(bills, "euros", bounds=(0, 100))
         >>> noisy = pair.release(epsilon=1)
         >>> found = noisy.sums.per(noisy.counts, by=(), alpha=0.05)

@@ -257,7 +257,7 @@ individual='patient', l0=2)
         --------
         >>> import pandas as pd
         >>> from geomdp.tables import Design
-        >>> bills = pd.DataFrame({"who": range(900), "shop": [*"AAB"] * 300, "euros": [20] * 900})
+        >>> bills = pd.DataFrame({"who": range(9000), "shop": [*"AAB"] * 3000, "euros": 20})
         >>> design = Design({"shop": ["A", "B"]}, individual="who", l0=1)
         >>> noisy = design.sum_and_count(bills, "euros", bounds=(0, 100)).release(epsilon=1)
         >>> found = noisy.mean(alpha=0.05)

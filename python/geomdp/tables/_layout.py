@@ -522,13 +522,13 @@ def values_of(name: str, given: Any) -> tuple[int, int]:
 def pair_of(name: str, given: Any, wanted: str) -> tuple[int, int]:
     """Return two ints, whose order nobody has checked."""
     if not isinstance(given, tuple | list):
-        raise TypeError(parameters.refusal(name, given, wanted))
+        raise TypeError(parameters.foreign(name, given, wanted))
     if len(given) != 2:
-        items = f"{len(given)} items" if len(given) != 1 else "1 item"
+        items = _notebook.many(len(given), "item")
         raise ValueError(f"{name} with {items} are not accepted: give {wanted}")
-    for place, each in enumerate(given):
-        if not parameters.is_integer(each):
-            raise TypeError(parameters.foreign(f"{name}[{place}]", each, wanted))
+    if not all(map(parameters.is_integer, given)):
+        kinds = " and ".join(type(each).__name__ for each in given)
+        raise TypeError(f"{name} with {kinds} are not accepted: give {wanted}")
     return int(given[0]), int(given[1])
 
 

@@ -68,7 +68,8 @@ class SumAndCount(Withheld):
         share : number or str
             The part of epsilon for the sums, above 0 and below 1; the counts have the rest. By
             default a half each: for a mean of bounded values, the best part depends on the data,
-            and a half is never far from it (``docs/proofs.md``, lemma 14e).
+            and with a half, intervals of means are at most about twice as wide as with that
+            (``docs/proofs.md``, lemma 14e).
         budget : Budget, optional
             Books the privacy loss of both, once, before any noise is drawn.
         label : str, optional
@@ -164,7 +165,7 @@ class NoisySumAndCount:
     >>> pair = Design({"town": ["Oslo", "Rome"]}).sum_and_count(people, "age", bounds=(18, 99))
     >>> noisy = pair.release(epsilon=1)
     >>> noisy, list(noisy.mean(alpha=0.05))
-    (<NoisySumAndCount of 2 cells, privacy loss 1.0 for one individual>, \
+    (<NoisySumAndCount of 2 cells, privacy loss 1 for one individual>, \
 ['town', 'estimate', 'lower', 'upper'])
 
     """
@@ -179,7 +180,23 @@ class NoisySumAndCount:
         return self.sums.epsilon + self.counts.epsilon
 
     def privacy_loss(self) -> float:
-        """Return the privacy loss of both tables for one individual, rounded up."""
+        """Return the privacy loss of both tables for one individual.
+
+        Returns
+        -------
+        float
+            :attr:`epsilon`, rounded up.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp.tables import Design
+        >>> people = pd.DataFrame({"town": ["Rome", "Oslo"], "age": [30, 40]})
+        >>> pair = Design({"town": ["Oslo", "Rome"]}).sum_and_count(people, "age", bounds=(18, 99))
+        >>> pair.release(epsilon="0.1").privacy_loss()
+        0.1
+
+        """
         return decimals.up(self.epsilon)
 
     def mean(
@@ -205,7 +222,7 @@ class NoisySumAndCount:
         --------
         >>> import pandas as pd
         >>> from geomdp.tables import Design
-        >>> people = pd.DataFrame({"town": ["Rome", "Oslo"] * 900, "age": [30, 40] * 900})
+        >>> people = pd.DataFrame({"town": ["Rome", "Oslo"] * 4500, "age": [30, 40] * 4500})
         >>> pair = Design({"town": ["Oslo", "Rome"]}).sum_and_count(people, "age", bounds=(18, 99))
         >>> found = pair.release(epsilon=1).mean((), alpha=0.05)
         >>> bool(34 < found["lower"][0] <= found["upper"][0] < 36)
@@ -233,6 +250,19 @@ class NoisySumAndCount:
             Whether files of these names may be replaced.
         rounded, about
             As in :meth:`NoisyTable.save`, for both files.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import pandas as pd
+        >>> from geomdp.tables import Design
+        >>> people = pd.DataFrame({"town": ["Rome", "Oslo"], "age": [30, 40]})
+        >>> pair = Design({"town": ["Oslo", "Rome"]}).sum_and_count(people, "age", bounds=(18, 99))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     pair.release(epsilon=1).save((f"{folder}/ages.csv", f"{folder}/people.csv"))
+        ...     files = sorted(os.listdir(folder))
+        >>> files
+        ['ages.csv', 'ages.csv.json', 'people.csv', 'people.csv.json']
 
         """
         for table, each in zip((self.sums, self.counts), _paths(path), strict=True):
