@@ -331,6 +331,8 @@ def test_processes_book_for_different_groups_at_once(tmp_path: Path, crash: bool
 PEOPLE = pd.DataFrame({"who": [1, 2, 3], "town": ["x", "y", "x"]})
 TABLE = Design({"town": ["x", "y"]}, individual="who", l0=1).count(PEOPLE)
 TREE = Hierarchy({"x": "all", "y": "all"})
+VISITS = Design({"town": ["x", "y"]}, individual="who", l0=2)
+PAIR = VISITS.sum_and_count(PEOPLE, "who", bounds=(0, 3))
 ONE = GeometricMechanism(1)
 #: Each call that books a release of itself: good arguments, and bad values of each.
 CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], dict[str, list[Any]]]] = {
@@ -396,6 +398,31 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], dict[str, list[Any]]]
             "k": [0, 3, 0.5, "x", None],
             "epsilon": [None, 0, -1, "x", math.nan, math.inf, "1e-300", 1e300],
             "threads": [-1, 0.5, "x"],
+            "corrects": [1, TABLE],
+            "save": [1, "x", "no/x.csv"],
+        },
+    ),
+    "SumAndCount.release": (
+        PAIR.release,
+        {"epsilon": 1},
+        {
+            "epsilon": [None, 0, -1, "x", math.nan, math.inf, "1e-300", 1e300],
+            "share": [None, 0, 1, "x"],
+            "threads": [-1, 0.5, "x"],
+            "corrects": [1, TABLE],
+            "save": [1, "x", ("a.csv",), ("a.csv", "no/x.csv"), ("a.csv", "x.xlsx")],
+        },
+    ),
+    "choose_limit": (
+        tables.choose_limit,
+        {"design": VISITS, "data": PEOPLE, "limit": "l0", "epsilon": 1},
+        {
+            "design": [None, TABLE],
+            "data": [None, 1, PEOPLE[["who"]]],
+            "limit": [None, "l1", "linf2", 1],
+            "epsilon": [None, 0, -1, "x", math.nan, math.inf, "1e-300", 1e300],
+            "share": [None, 0, 1, "x"],
+            "limits": [1, [], [0], [2, 1], ["x"]],
             "corrects": [1, TABLE],
             "save": [1, "x", "no/x.csv"],
         },
@@ -471,6 +498,8 @@ def test_every_call_that_books_is_listed() -> None:
     }
     for module in (tables, streams):
         for public in (getattr(module, each) for each in module.__all__):
+            if "budget" in getattr(public, "__annotations__", {}):
+                found.add(public.__name__)
             for name in dir(public) if inspect.isclass(public) else ():
                 call = getattr(public, name)
                 if name[0] != "_" and "budget" in getattr(call, "__annotations__", {}):

@@ -57,6 +57,8 @@ PICKLED = [
     ),
     tables.count(pd.Series(["no"]), ["yes", "no"]).top(1, epsilon=1),
     SUMMED.release(epsilon=1),
+    MECHANISM.tier_plans([Fraction(1, 9)]),
+    MECHANISM.tiers([1, 2], [Fraction(1, 9)]),
     TREE,
     TREE.release([3, 5], epsilon=1),
     *SPACE,

@@ -10,6 +10,7 @@ exact counts, each times its rate, add up to at most the privacy loss that the e
 import hashlib
 import importlib
 import inspect
+import itertools
 import tempfile
 from collections.abc import Callable
 from contextlib import closing
@@ -144,6 +145,22 @@ def of_table(design: Design, make: Any, data: Any, folder: Path) -> tuple[Any, A
 @entry("tables.Design.count", "tables.Table.release")
 def whole_tables(draw: Any) -> Any:
     return partial(of_table, Design(LEVELS, **table_options(draw)), in_library(draw))
+
+
+@entry("tables.SumAndCount.release")
+def pairs(draw: Any) -> Any:
+    make, design = in_library(draw), Design(LEVELS, individual="who", l0=draw(st.integers(1, 2)))
+
+    def run(data: pl.DataFrame, folder: Path) -> tuple[Any, Any]:
+        pair, budget = design.sum_and_count(make(data), "age", bounds=(0, 9)), Budget(epsilon=1)
+        noisy = pair.release(epsilon=EPSILON, budget=budget)
+        told = [repr(pair), repr(budget), str(noisy.mean(alpha=0.05))]
+        for name, table in (("sums", noisy.sums), ("counts", noisy.counts)):
+            (folder / name).mkdir()
+            told += seen(table, folder / name)
+        return noisy.sums.epsilon + noisy.counts.epsilon, told
+
+    return run
 
 
 @entry("tables.Design.count of individuals")
@@ -363,7 +380,7 @@ def replay(run: Any, pair: list[pl.DataFrame], seed: int) -> None:
         patch.setattr(_ids, "numbers", lambda ids: np.array([int(n) for n in ids[0]], np.int64))
         key = seed.to_bytes(8, "little")
         # So are the ids of releases, which no data decide.
-        patch.setattr(_identity, "fresh", lambda: key.hex() * 2)
+        patch.setattr(_identity, "fresh", lambda: next(ids))
         patch.setattr(_journal, "fresh", lambda: key.hex() * 2)
         patch.setattr(
             contributions,
@@ -371,6 +388,7 @@ def replay(run: Any, pair: list[pl.DataFrame], seed: int) -> None:
             lambda size: np.frombuffer(hashlib.shake_256(key).digest(8 * size), np.uint64),
         )
         for data in pair:
+            ids = itertools.cycle(f"{key.hex()}{n:016x}" for n in range(8))
             with tempfile.TemporaryDirectory() as folder:
                 said.append(run(data, Path(folder)))
             if data is pair[0]:

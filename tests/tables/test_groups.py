@@ -209,6 +209,7 @@ def test_groups_hold_nothing_exact(tmp_path: Any) -> None:
     assert facts["at_least"] == 1
     slots = {name for kind in type(noisy).__mro__[:-1] for name in vars(kind)["__slots__"]}
     known = {
+        "_about",
         "_at_least",
         "_cells",
         "_label",

@@ -360,6 +360,8 @@ def test_a_file_written_by_the_standard_library_alone_is_read(tmp_path: Path) ->
         "rounded": None,
         "name": "n",
         "top": None,
+        "tables": None,
+        "totals": [],
         "axes": {"sick": {"levels": ["yes", "no"], "other": [], "margin": [], "shares": ["1"]}},
         "mechanisms": [{"depths": [0], "rate": "1/2", "bounds": None}],
     }
@@ -380,7 +382,6 @@ def test_a_file_written_by_the_standard_library_alone_is_read(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"levels": {}}, ValueError, "levels is empty"),
         ({"levels": {"a": [1, 1]}}, ValueError, "empty or repeat"),
         ({"levels": {"a": "xy"}}, TypeError, "give a list"),
         ({"levels": {"a": [[1]]}}, TypeError, "hashable"),

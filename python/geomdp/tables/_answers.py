@@ -12,6 +12,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from geomdp import _notebook
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Real
 from geomdp.tables import _estimates, _layout, _selection, _totals
@@ -796,6 +797,7 @@ class Answers(Estimates):
         return found
 
 
+@_notebook.showable
 class _Combined(Answers):
     """Answers from the tables of two releases."""
 

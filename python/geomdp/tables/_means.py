@@ -56,6 +56,7 @@ class SumAndCount(Withheld):
         budget: Budget | None = None,
         label: str | None = None,
         threads: int | None = None,
+        corrects: NoisySumAndCount | None = None,
         save: _Paths | None = None,
         about: Mapping[str, str] | None = None,
     ) -> NoisySumAndCount:
@@ -76,6 +77,8 @@ class SumAndCount(Withheld):
             A name for the release, for the budget's history and for readers of both files.
         threads : int, optional
             As in :meth:`geomdp.GeometricMechanism.release`.
+        corrects : NoisySumAndCount, optional
+            The release that this one replaces: each table names the one of its kind.
         save : pair of paths, optional
             The files to publish the sums and the counts to, as :meth:`Table.release` would.
         about : mapping of names to texts, optional
@@ -105,6 +108,10 @@ class SumAndCount(Withheld):
         exact = parameters.exact("share", share)
         part = Fraction(parameters.in_range("share", exact, wanted, lambda x: 0 < x < 1))
         paths = _paths(save)
+        if not isinstance(corrects, NoisySumAndCount | None):
+            wanted = "the release of a sum and a count that this one replaces"
+            raise TypeError(parameters.foreign("corrects", corrects, wanted))
+        replaced = (None, None) if corrects is None else (corrects.sums, corrects.counts)
         prepared = [
             _release.prepare(
                 table.design,
@@ -112,11 +119,12 @@ class SumAndCount(Withheld):
                 epsilon=total * each,
                 label=label,
                 threads=threads,
+                corrects=old,
                 save=path,
                 about=about,
             )
-            for table, each, path in zip(
-                (self._sums, self._counts), (part, 1 - part), paths, strict=True
+            for table, each, old, path in zip(
+                (self._sums, self._counts), (part, 1 - part), replaced, paths, strict=True
             )
         ]
         whole: Fraction | float = 0

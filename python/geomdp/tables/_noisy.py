@@ -50,6 +50,13 @@ class NoisyTable(Released, Answers):
 
     """
 
+    def __init__(
+        self, *facts: Any, known: Mapping[Block, NDArray[np.int64]] | None = None, **more: Any
+    ) -> None:
+        super().__init__(*facts, **more)
+        if known:
+            self._known = known
+
     def __noisy_cells__(self) -> tuple[dict[str, list[Any]], NDArray[np.int64]]:
         """Return the levels of each column and the noisy cells, without margins, to calls below."""
         self._refuse_chosen("cells")
@@ -60,8 +67,8 @@ class NoisyTable(Released, Answers):
     def __reduce__(self) -> tuple[Any, ...]:
         known = self.design, self.mechanisms, self.label, self._library, self._values
         made = partial(
-            _made,
-            dict(self._known),
+            type(self),
+            known=dict(self._known),
             identity=(self.id, self.corrects),
             part_of=self._part_of,
             rounded=self._rounded,
@@ -255,14 +262,6 @@ class NoisyTable(Released, Answers):
         found["cells"] = "".join(map(str, self._rows(inside).tolist()))
         rate = self.mechanisms[axes.blocks[-1]].rate
         return found | {"rate": decimals.down(Fraction(rate)), "sums": None}
-
-
-def _made(known: Mapping[Block, NDArray[np.int64]], *facts: Any, **more: Any) -> NoisyTable:
-    """Return a release with these public totals."""
-    found = NoisyTable(*facts, **more)
-    if known:
-        found._known = known
-    return found
 
 
 def _ordered(levels: list[Any]) -> list[float] | None:
