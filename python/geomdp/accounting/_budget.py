@@ -267,7 +267,7 @@ class Budget(Uncopied):
 
         Parameters
         ----------
-        names : str
+        *names : str
             One or several of :attr:`groups`: those of the Nordic countries, for a release of these
             together. With a plan, such a release uses up the same losses in each of them.
 
