@@ -448,7 +448,8 @@ class Answers(Estimates):
         kept = sorted(
             [*zip(rows.axes, rows.nodes, strict=True), (place, leaves)], key=operator.itemgetter(0)
         )
-        [cells] = self._asked(Rows(*zip(*kept, strict=True)), {}).floats
+        of_cells = self._asked(Rows(*zip(*kept, strict=True)), {})
+        [cells] = of_cells.floats
         cells = np.moveaxis(cells, [x for x, _ in kept].index(place), -1)
         below = np.cumsum(cells, axis=-1)
         # Not negative from the quantile on, and always for the last level.
@@ -456,12 +457,14 @@ class Answers(Estimates):
         found = {"estimate": _first_of(excess >= 0)}
         if alpha is not None:
             n, reaches = _estimates.number(rows, simultaneous), np.empty(excess.shape)
+            level = of_cells.level(alpha, n)
             for k in range(len(leaves) - 1):
                 weights = np.zeros(axis.tree.size)
                 weights[leaves] = np.where(np.arange(len(leaves)) <= k, 1 - part, -part)
-                asked = self._asked(rows, {place: weights})
-                reaches[..., k] = asked.reaches((1,), asked.level(alpha, n)) + asked.rounding
-            reaches += 8 * len(leaves) * 2.0**-52 * float(np.abs(cells).sum())
+                reaches[..., k] = self._asked(rows, {place: weights}).reaches((1,), level)
+            # No weight is above 1.
+            size = float(np.abs(cells).sum())
+            reaches += len(leaves) * (of_cells.rounding + 8 * 2.0**-52 * size)
             found["lower"] = _first_of(excess >= -reaches)
             # From the end, the first that is not surely enough.
             found["upper"] = len(leaves) - 1 - _first_of((excess <= reaches)[..., ::-1])

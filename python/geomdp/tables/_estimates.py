@@ -107,13 +107,22 @@ class Asked:
 
     def __init__(self, *sources: Source) -> None:
         self.sources, self.rows = sources, sources[0].rows
-        found = [each for source in sources for each in source.found()]
-        #: The integers of each sum, and the floats to add to them.
-        self.values = [(base, more) for base, more, _ in found]
-        #: More than the rounding error of each sum.
-        self.rounding = max(rounding for _, _, rounding in found)
         #: Whether sums of different rows are independent.
         self.flat = all(source.of._workload.independent(source.nodes) for source in sources)
+
+    @cached_property
+    def _found(self) -> list[tuple[NDArray[Any], NDArray[Any], float]]:
+        return [each for source in self.sources for each in source.found()]
+
+    @property
+    def values(self) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+        """The integers of each sum, and the floats to add to them."""
+        return [(base, more) for base, more, _ in self._found]
+
+    @property
+    def rounding(self) -> float:
+        """More than the rounding error of each sum."""
+        return max(rounding for _, _, rounding in self._found)
 
     @property
     def floats(self) -> list[_Floats]:
@@ -139,7 +148,7 @@ class Asked:
         """Return the reach of a weighted sum in each row; of very many kinds, in two passes."""
         found, (many, kinds) = np.empty(self.rows.shape), self.kinds()
         workload, nodes = self.sources[0].of._workload, self.sources[0].nodes
-        if len(self.values) == 1 and not workload.one_by_one(many):
+        if sum(len(each.sums) for each in self.sources) == 1 and not workload.one_by_one(many):
             bounds = workload.bounds(self.sources[0].rooted[0], nodes, level)
             return abs(factors[0]) * bounds.reshape(self.rows.shape)
         for index, errors in kinds:
