@@ -22,9 +22,11 @@ from geomdp import GeometricMechanism, _identity, accounting
 from geomdp._numerics import sums
 from geomdp.tables import Design, Hierarchy, NoisyTable
 from geomdp.tables._analysis import weighted
-from geomdp.tables._analysis.products import Product, least_squares
+from geomdp.tables._analysis.trees import LeastSquares, Tree
+from geomdp.tables._analysis.workload import Workload
 from test_documents import COUNTIES
-from test_products import all_noise, leaves_of, of
+from test_products import all_noise
+from test_workload import cells_of
 
 #: Ragged in both ways: branches differ in size and in depth.
 RAGGED = {
@@ -103,9 +105,13 @@ def ends(noisy: NoisyTable, alpha: Any, **more: Any) -> dict[Any, tuple[int, int
 RATES = [0.3, 0.7, 0.2, 1.5]
 
 
+def least_squares(tree: Tree, rates: list[float]) -> LeastSquares:
+    return LeastSquares(tree, np.array([weighted.variance(rate) for rate in rates])[tree.depths])
+
+
 def dense(tree: Hierarchy, rates: list[float]) -> tuple[Any, Any]:
     """Return the covariance of the best unbiased estimates, and the variances of the noise."""
-    a = leaves_of(tree._tree)
+    a = cells_of(tree._tree)
     variances = np.array([1 / (2 * math.sinh(rates[d] / 2) ** 2) for d in tree._tree.depths])
     inverse = np.diag(1 / variances)
     return a @ np.linalg.inv(a.T @ inverse @ a) @ a.T, variances
@@ -156,15 +162,15 @@ def test_intervals_hold_by_enumeration(
 ) -> None:
     """Each interval, of nodes, of unions and of all at once, over all outcomes of the noise."""
     if not one_by_one:
-        monkeypatch.setattr(Product, "most", 0)
+        monkeypatch.setattr(Workload, "most", 0)
     given, epsilons, most = SMALL[name]
     tree = Hierarchy(given, leaves_only=True)
     mechanisms = [GeometricMechanism(Fraction(each)) for each in epsilons]
     rates = [float(each.rate) for each in mechanisms]
-    outcomes, masses, left = all_noise(of([tree._tree], [epsilons]), most)
+    outcomes, masses, left = all_noise(np.array(rates)[tree._tree.depths], most)
     assert left < 1e-3
     assert math.fsum(masses) + left >= 1 - 1e-12  # But for rounding.
-    true = (leaves_of(tree._tree) @ np.arange(5, 5 + len(tree))).astype(int)
+    true = (cells_of(tree._tree) @ np.arange(5, 5 + len(tree))).astype(int)
     of_depth = {(depth,): each for depth, each in enumerate(mechanisms)}
     zero = NoisyTable(Design({"node": tree}), of_depth, None, "pandas", true, identity=NEW)
     assert column(zero.estimates(), "estimate") == pytest.approx(true)
@@ -324,7 +330,7 @@ def test_consistent_counts_are_the_closest() -> None:
     variances = np.array(spread)[tree._tree.depths]
     rng = np.random.default_rng(9)
     leaves = np.array(list(itertools.product(range(9), repeat=3))).T
-    everything = leaves_of(tree._tree) @ leaves
+    everything = cells_of(tree._tree) @ leaves
     for _ in range(20):
         noisy = rng.integers(-3, 6, (5, 1))
         released = NoisyTable(design, mechanisms, None, "pandas", noisy[:, 0], identity=NEW)
@@ -333,7 +339,7 @@ def test_consistent_counts_are_the_closest() -> None:
             allowed = cost if total is None else np.where(everything[0] == total, cost, np.inf)
             found = np.array(released.consistent(total)["count"])
             assert ((found - noisy[:, 0]) ** 2 / variances).sum() == pytest.approx(allowed.min())
-            assert (leaves_of(tree._tree) @ found[tree._tree.leaves] == found).all()
+            assert (cells_of(tree._tree) @ found[tree._tree.leaves] == found).all()
 
 
 # Records of inner nodes
@@ -637,7 +643,7 @@ def test_weights_are_exact_for_rates_far_apart() -> None:
     for rates in ([1e-5, 0.3, 1e-4, 2.0], [3.0, 1e-5, 2.0, 1e-3]):
         squares = least_squares(tree, rates)
         with mpmath.workdps(60):
-            a = mpmath.matrix(leaves_of(tree).tolist())
+            a = mpmath.matrix(cells_of(tree).tolist())
             noise = [mpmath.mpf(x) for x in squares.noise.tolist()]
             inverse = mpmath.diag([1 / x for x in noise])
             covariance = a * mpmath.inverse(a.T * inverse * a) * a.T

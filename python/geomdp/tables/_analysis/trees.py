@@ -37,11 +37,6 @@ class Tree:
         self.cells = np.arange(self.size) if loose else self.leaves
 
     @property
-    def flat(self) -> bool:
-        """Whether no node is the sum of others."""
-        return self.loose or not self.depth
-
-    @property
     def depth(self) -> int:
         """The depth of the deepest leaves; that of the root is 0."""
         return len(self.starts) - 3
@@ -258,31 +253,6 @@ class LeastSquares:
             level = tree.below(depth)
             found[level] |= (self.gain[level] == 1) & found[tree.parents[level]]
         return found
-
-    @cached_property
-    def lengths(self) -> _Floats:
-        """The sum of the absolute weights of all noises in the estimate of each node.
-
-        An estimate from a subtree has weights that are not negative. The estimate of a node takes
-        from its parent's what that has of the parent's own noisy count, of the siblings, and of all
-        nodes that are not below the parent.
-        """
-        tree, up = self.tree, self.weight.copy()
-        sums = np.zeros(tree.size)
-        for depth in reversed(range(tree.depth)):
-            inner = tree.inner[depth]
-            sums[inner] = tree.over_children(depth, up[tree.below(depth)])
-            up[inner] += self.rest[inner] * sums[inner]
-        # The part of the estimate from its subtree that a node's estimate has; and all others.
-        part, outside = np.ones(tree.size), np.zeros(tree.size)
-        for depth in range(tree.depth):
-            level = tree.below(depth)
-            p, gain = tree.parents[level], self.gain[level]
-            left = 1 - part[p] * self.rest[p]
-            part[level] = 1 - gain * left
-            siblings = np.abs(left) * (sums[p] - up[level])
-            outside[level] = gain * (siblings + np.abs(part[p]) * self.weight[p] + outside[p])
-        return np.abs(part) * up + outside
 
     def widest(self, factors: _Floats) -> _Floats:
         """Return the greatest weight times its factor in each estimate, but for its own noise.

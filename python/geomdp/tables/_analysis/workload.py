@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from geomdp.tables._analysis import weighted
 from geomdp.tables._analysis.ends import EXACT
-from geomdp.tables._analysis.products import Block, Errors, Sum, _limited, _of_weights
+from geomdp.tables._analysis.products import Block, Errors, Sum, limited, of_weights
 from geomdp.tables._analysis.trees import Ints, LeastSquares, Tree
 from geomdp.tables._analysis.weighted import Floats
 
@@ -88,8 +88,8 @@ class Workload:
         self._uneven = {x: axis for x, axis in enumerate(self._axes) if isinstance(axis, _Uneven)}
         #: More than the roundings on the way of a number to a component.
         self._steps = 4 * (len(blocks) + 8) + sum(axis.steps for axis in self._axes)
-        scale = _of_weights(each.rate for each in self.released) if self.released else 1.0
-        noise = [weighted.variance(scale * _limited(each.rate)) for each in self.released]
+        scale = of_weights(each.rate for each in self.released) if self.released else 1.0
+        noise = [weighted.variance(scale * limited(each.rate)) for each in self.released]
         # A lower bound keeps the numerics in order.
         least = max(noise, default=0.0) * _LEAST
         #: The variances that choose weights.
@@ -374,7 +374,7 @@ class Workload:
         found = np.zeros([sum(len(each.places) for each in some) for some in lines])
         if self.noise <= level:
             return found
-        rates = {_limited(x.rate): weighted.variance(_limited(x.rate)) for x in self.released}
+        rates = {limited(x.rate): weighted.variance(limited(x.rate)) for x in self.released}
         for chosen in product(*lines):
             rate, first, variance, widest = self._pieces(chosen)
             # More than the rounding errors of the difference.
@@ -403,13 +403,13 @@ class Workload:
             for x, y in zip(self._axes, lines, strict=True)
         ]
         first, variance, widest = (np.zeros(shape) for _ in range(3))
-        rate = np.full(shape, _limited(self.released[0].rate))
+        rate = np.full(shape, limited(self.released[0].rate))
 
         def outer(factors: Iterable[Floats]) -> Floats:
             return _outer(factors).reshape(shape)
 
         worst = max(
-            weighted.variance(_limited(each.rate)) / noise
+            weighted.variance(limited(each.rate)) / noise
             for each, noise in zip(self.released, self.noise_by_release, strict=True)
         )
         squared = [
@@ -427,7 +427,7 @@ class Workload:
                 if scale := worst * part * _scale(table, squares):
                     variance += scale * outer(alone)
         for place, (block, given, *_) in enumerate(self.released):
-            keys, r = list(self._below(block)), _limited(given)
+            keys, r = list(self._below(block)), limited(given)
             own = all(x.has(depth) for x, depth in zip(lines, block, strict=True))
             # The different cells on even axes; the first is the own one, if there is one.
             table = self._shares[place][None]
@@ -476,7 +476,7 @@ class Workload:
     def noise(self) -> float:
         """More than the probability that any noise is not 0."""
         return weighted.any_noise(
-            (_limited(x.rate), math.prod(self._shape(x.block))) for x in self.released
+            (limited(x.rate), math.prod(self._shape(x.block))) for x in self.released
         )
 
     def _shape(self, block: Block) -> list[int]:
