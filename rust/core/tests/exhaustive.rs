@@ -383,7 +383,7 @@ fn every_tape_of_every_tier() {
             let Some(tiers) = chain.tiers() else { continue };
             let bits = |plan: &Plan| fields(plan).iter().map(|field| field.2).sum::<u32>();
             let draws = |tier: &Tier| u128::from(chain.range + 1) << bits(&tier.plan);
-            if tiers.iter().map(draws).max() > Some(1 << (max_draw_bits() - 2)) {
+            if tiers.iter().map(draws).max() > Some(1 << (max_draw_bits() - 1)) {
                 continue;
             }
             for tier in &tiers {
