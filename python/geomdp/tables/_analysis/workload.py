@@ -684,7 +684,7 @@ class _Even:
         """Return the sums at the nodes of a depth, from the finest cells."""
         if base.shape[place] == self.sizes[depth]:
             return base
-        return _groups(base, place, self.sizes[depth]).sum(place + 1)
+        return np.asarray(_groups(base, place, self.sizes[depth]).sum(place + 1))
 
     def nodes(self, base: NDArray[Any], place: int, nodes: Ints | None) -> NDArray[Any]:
         """Return the sums at some nodes, from the finest cells."""
@@ -766,7 +766,11 @@ class _Uneven:
         return base[(*(slice(None),) * place, self.tree.level(depth))]
 
     def nodes(self, base: NDArray[Any], place: int, nodes: Ints | None) -> NDArray[Any]:
-        return np.take(base, nodes, place)  # type: ignore[arg-type]
+        assert nodes is not None
+        # Below the deepest table only a child without siblings has an answer: its parent's.
+        while (deep := self.tree.depths[nodes] > self.top).any():
+            nodes = np.where(deep, self.tree.parents[nodes], nodes)
+        return np.take(base, nodes, place)
 
     def spread(self, weights: NDArray[Any]) -> NDArray[Any]:
         return weights if self.tree.loose else _raised(self.tree, weights, self.top)[0]
