@@ -435,7 +435,7 @@ def test_a_node_below_the_deepest_table_without_siblings_is_its_parent() -> None
 
 
 def test_which_estimates_are_independent() -> None:
-    """Rows of one depth, of one table with noise; a release with public sums has shared errors."""
+    """Rows of one depth, of one table; several tables, public ones too, have errors in common."""
 
     def of(blocks: Sequence[Any], known: Sequence[Any] = (), tree: Tree | None = None) -> Workload:
         released = [(block, Fraction(1), Fraction(0)) for block in blocks]

@@ -161,8 +161,7 @@ class Workload:
             for block in self._blocks
         }
         return (
-            not self.known
-            and len(single) <= 1
+            len(single) <= 1
             and len(set(self._blocks)) == len(self._blocks)
             and all(
                 at is None or tree.loose or np.unique(tree.depths[at]).size <= 1
@@ -251,7 +250,7 @@ class Workload:
     def _base(self, tables: Sequence[Ints]) -> Ints | None:
         """Return the sums of a table of the finest cells, which may be several blocks."""
         first = dict(reversed([*zip(self._blocks, tables, strict=True)]))
-        first |= {b: t for b, t in zip(self.known, tables[len(self.released) :], strict=True)}
+        first |= dict(zip(self.known, tables[len(self.released) :], strict=True))
         blocks = list(product(*(axis.with_cells for axis in self._axes)))
         if not all(block in first for block in blocks):
             return None
@@ -676,7 +675,7 @@ class _Even:
             return picked[0]
         return np.take(np.concatenate(picked, place), np.argsort(np.concatenate(order)), place)
 
-    def cells(self, depth: int) -> tuple[Ints, Ints]:
+    def cells(self, depth: int) -> tuple[Ints, Ints]:  # noqa: ARG002
         """Return the places of the finest cells, in an array of these and in a table."""
         return np.arange(self.size), np.arange(self.size)
 
@@ -709,13 +708,13 @@ class _Uneven:
         depths = used if tree.loose else range(self.top + 1)
         self.with_cells = [depth for depth in depths if len(self.cells(depth)[0])]
 
-    def nodes_at(self, depth: int) -> int:
+    def nodes_at(self, depth: int) -> int:  # noqa: ARG002
         return self.size
 
-    def below(self, depth: int) -> list[int]:
+    def below(self, depth: int) -> list[int]:  # noqa: ARG002
         return [0]
 
-    def touched(self, weights: NDArray[Any] | None, nodes: Ints | None) -> list[int]:
+    def touched(self, weights: NDArray[Any] | None, nodes: Ints | None) -> list[int]:  # noqa: ARG002
         return [0]
 
     def squares(self, noise: Floats) -> LeastSquares:
@@ -727,7 +726,7 @@ class _Uneven:
             self._known[key] = LeastSquares(self.tree, noise[self.tree.depths])
         return self._known[key]
 
-    def grown(self, weights: NDArray[Any] | None, nodes: Ints | None) -> float:
+    def grown(self, weights: NDArray[Any] | None, nodes: Ints | None) -> float:  # noqa: ARG002
         """Return how much a sum, or a value, may exceed all numbers that it is made of."""
         depth, heaviest = self.tree.depth, 1.0
         if weights is not None:
