@@ -296,7 +296,9 @@ def test_rows_of_one_kind_have_errors_of_equal_distributions() -> None:
             trees = make(rng)
             asked = workload(rng, trees, int(rng.integers(1, 6)), int(rng.integers(0, 3)))
             top = np.max([each.block for each in asked.released], axis=0, initial=0)
-            nodes = [np.arange(tree.size)[tree.depths <= d] for tree, d in zip(trees, top)]
+            nodes = [
+                np.arange(tree.size)[tree.depths <= d] for tree, d in zip(trees, top, strict=False)
+            ]
             given = [None] * len(trees)
             _, each = products.kinds([asked], [nodes])
             for rows, [head] in each:
@@ -308,8 +310,8 @@ def test_rows_of_one_kind_have_errors_of_equal_distributions() -> None:
                     at = [int(n[r]) for n, r in zip(nodes, row, strict=True)]
                     found = asked.weights(given, at)
                     for one, other in zip(found, wanted, strict=True):
-                        one, other = (np.sort(np.abs(x).reshape(-1)) for x in (one, other))
-                        assert one == pytest.approx(other, abs=1e-9)
+                        pair = [np.sort(np.abs(x).reshape(-1)) for x in (one, other)]
+                        assert pair[0] == pytest.approx(pair[1], abs=1e-9)
 
 
 # Errors, by enumeration of all noise
