@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geomdp.tables._analysis import weighted
+from geomdp.tables._analysis import products, weighted
 from geomdp.tables._analysis.trees import Tree
 from geomdp.tables._analysis.workload import UndeterminedError, Workload
 
@@ -287,3 +287,167 @@ def test_several_uneven_trees_have_passes_along_each() -> None:
         released = [(b, float(r), Fraction(0)) for b, r in zip(blocks, rates, strict=True)]
         counts += check(rng, Workload(trees, released))
     assert (counts > 15).all()
+
+
+def test_rows_of_one_kind_have_errors_of_equal_distributions() -> None:
+    rng = np.random.default_rng(8)
+    for make in (lists, regulars, one_uneven, loose):
+        for _ in range(10):
+            trees = make(rng)
+            asked = workload(rng, trees, int(rng.integers(1, 6)), int(rng.integers(0, 3)))
+            top = np.max([each.block for each in asked.released], axis=0, initial=0)
+            nodes = [
+                np.arange(tree.size)[tree.depths <= d] for tree, d in zip(trees, top, strict=False)
+            ]
+            given = [None] * len(trees)
+            _, each = products.kinds([asked], [nodes])
+            for rows, [head] in each:
+                try:
+                    wanted = asked.weights(given, head)
+                except UndeterminedError:
+                    continue
+                for row in itertools.product(*(x.reshape(-1) for x in rows)):
+                    at = [int(n[r]) for n, r in zip(nodes, row, strict=True)]
+                    found = asked.weights(given, at)
+                    for one, other in zip(found, wanted, strict=True):
+                        pair = [np.sort(np.abs(x).reshape(-1)) for x in (one, other)]
+                        assert pair[0] == pytest.approx(pair[1], abs=1e-9)
+
+
+# Errors, by enumeration of all noise
+
+SMALL: dict[str, tuple[Any, int]] = {
+    "two marginals": (([flat(2), flat(2)], [((1, 0), 1.0), ((0, 1), 2.0)], []), 9),
+    "two releases": (([flat(2)], [((1,), 1.5), ((1,), 0.8), ((0,), 1.0)], []), 9),
+    "a known margin": (([flat(2), flat(2)], [((1, 1), 1.0)], [(1, 0)]), 10),
+    "two known margins": (([flat(2), flat(2)], [((1, 1), 1.2)], [(1, 0), (0, 1)]), 10),
+    "a known total of two releases": (([flat(2)], [((1,), 1.0), ((1,), 2.0)], [(0,)]), 10),
+    "an uneven tree": (
+        (
+            [Tree(np.array([-1, 0, 0, 1, 1])), flat(1)],
+            [((0, 0), 1.0), ((1, 1), 2.0), ((2, 0), 1.5)],
+            [],
+        ),
+        6,
+    ),
+    "a known depth": (
+        ([Tree(np.array([-1, 0, 0, 1, 1, 2])), flat(1)], [((2, 1), 1.0)], [(1, 0)]),
+        10,
+    ),
+    "no columns": (([], [((), 1.0), ((), 0.5)], []), 40),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_intervals_hold_over_all_noise(name: str) -> None:
+    """The estimates of all sums, from all outcomes: so the least squares and their errors."""
+    (trees, released, known), most = SMALL[name]
+    asked = Workload(
+        trees, [(block, Fraction(rate), Fraction(0)) for block, rate in released], known
+    )
+    shapes = [shape_of(trees, block) for block, _ in released]
+    rates = np.concatenate(
+        [np.full(math.prod(s), rate) for s, (_, rate) in zip(shapes, released, strict=True)]
+    )
+    z = np.arange(-most, most + 1)
+    noise = np.array([x.reshape(-1) for x in np.meshgrid(*[z] * rates.size, indexing="ij")])
+    masses, left = np.ones(noise.shape[1]), 0.0
+    for row, rate in zip(noise, rates, strict=True):
+        a = math.exp(-rate)
+        masses *= (1 - a) / (1 + a) * a ** np.abs(row)
+        left += 2 * a ** (most + 1) / (1 + a)
+    assert left < 0.02
+    rng, answered = np.random.default_rng(9), 0
+    cells = math.prod(tree.cells.size for tree in trees)
+    true = rng.integers(0, 9, cells)
+    ends = np.cumsum([0, *map(math.prod, shapes)])
+    public = [(table_of(trees, b) @ true).astype(int).reshape(shape_of(trees, b)) for b in known]
+    for _ in range(12):
+        given, nodes = a_sum(rng, trees)
+        at = [0 if x is None else int(x[-1]) for x in nodes]
+        one = [None if x is None else np.array([n]) for x, n in zip(nodes, at, strict=True)]
+        try:
+            weights = asked.weights(given, at)
+        except UndeterminedError:
+            continue
+        errors = np.concatenate([x.reshape(-1) for x in weights]) @ noise
+        # Some of the outcomes are fitted, and off by these.
+        for place in rng.choice(noise.shape[1], 5):
+            noisy = [
+                (table_of(trees, block) @ true + noise[a:b, place]).astype(int).reshape(shape)
+                for (block, _), a, b, shape in zip(released, ends, ends[1:], shapes, strict=False)
+            ]
+            base, more, rounding = asked.fit(noisy, public).along(given, one)
+            off = (base + more).reshape(-1)[0] - functional(trees, given, at) @ true
+            assert abs(off - errors[place]) <= rounding + 1e-12
+        joint = asked.joint([given], at)
+        for alpha in (0.5, 0.1, 0.02):
+            reach = joint.reach((1.0,), alpha)
+            assert masses[np.abs(errors) > reach + 1e-9].sum() <= alpha
+            wide = asked.bounds(given, one, alpha).reshape(-1)[0]
+            assert wide >= reach - 1e-9
+            spread = math.sqrt(joint.covariance[0, 0])
+            nearer = 0.9 * reach - 0.1 * spread - 3 * max(1.0, np.abs(errors).max() / most)
+            assert masses[np.abs(errors) > nearer].sum() + left > alpha or reach == 0
+        answered += 1
+    assert answered > 2
+
+
+def test_rounding_stays_within_its_bound() -> None:
+    """Tables without noise agree, so that all estimates are the true sums, of any size."""
+    rng, off = np.random.default_rng(10), 0
+    for make in [lists, regulars, one_uneven, loose] * 40:
+        trees = make(rng)
+        asked = workload(rng, trees, int(rng.integers(1, 6)), int(rng.integers(0, 3)))
+        cells = math.prod(tree.cells.size for tree in trees)
+        true = rng.integers(0, 10 ** rng.integers(3, 13), cells)
+        tables = [
+            (table_of(trees, block).astype(np.int64) @ true).reshape(shape_of(trees, block))
+            for block in [*(each.block for each in asked.released), *asked.known]
+        ]
+        noisy, known = tables[: len(asked.released)], tables[len(asked.released) :]
+        fitted, n = asked.fit(noisy, known), len(asked.released)
+        for _ in range(6):
+            given, nodes = a_sum(rng, trees)
+            try:
+                base, more, rounding = fitted.along(given, nodes)
+            except UndeterminedError:
+                continue
+            rows = itertools.product(*([0] if x is None else x.tolist() for x in nodes))
+            for one, two, at in zip(base.reshape(-1), more.reshape(-1), rows, strict=True):
+                exact = sum(
+                    Fraction(w) * int(x)
+                    for w, x in zip(functional(trees, given, at).tolist(), true, strict=True)
+                )
+                error = abs(Fraction(one.item()) + Fraction(two.item()) - exact)
+                assert error <= rounding
+                off += error > 0
+            heaviest = math.prod(float(np.abs(x).max(initial=0)) for x in given if x is not None)
+            assert rounding <= 1e-9 * max(1.0, heaviest) * true.sum() * (n + 1)
+    assert off > 20
+
+
+def test_a_node_below_the_deepest_table_without_siblings_is_its_parent() -> None:
+    """A bug: it was 0 where floats are of the size of the noise."""
+    tree = Tree(np.array([-1, 0, 0, 1, 1, 2, 3]))
+    asked = Workload([tree], [((2,), Fraction(1), Fraction(0))])
+    base, more, rounding = asked.fit([np.array([5, 6, 7])]).along([None], [np.array([3, 6, 5])])
+    assert (base + more).tolist() == [5, 5, 7]
+    assert rounding == 0
+
+
+def test_which_estimates_are_independent() -> None:
+    """Rows of one depth, of one table; several tables, public ones too, have errors in common."""
+
+    def of(blocks: Sequence[Any], known: Sequence[Any] = (), tree: Tree | None = None) -> Workload:
+        released = [(block, Fraction(1), Fraction(0)) for block in blocks]
+        return Workload([flat(3) if tree is None else tree, flat(2)], released, known)
+
+    some = [np.array([1, 3]), None]
+    assert of([(1, 0)]).independent(some)
+    assert not of([(1, 0)]).independent([np.array([0, 1]), None])
+    assert not of([(1, 0), (1, 1)]).independent(some)
+    assert not of([(1, 0), (1, 0)]).independent(some)
+    assert not of([(1, 0)], [(0, 0)]).independent(some)
+    codes = Tree(np.array([-1, 0, 0, 1]), loose=True)
+    assert of([(0, 0), (1, 0), (2, 0)], tree=codes).independent([np.arange(4), None])

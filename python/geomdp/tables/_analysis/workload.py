@@ -163,8 +163,7 @@ class Workload:
             for block in self._blocks
         }
         return (
-            not self.known
-            and len(single) <= 1
+            len(single) <= 1
             and len(set(self._blocks)) == len(self._blocks)
             and all(
                 at is None or tree.loose or np.unique(tree.depths[at]).size <= 1
@@ -692,8 +691,7 @@ class _Even:
         """Return the sums at the nodes of a depth, from the finest cells."""
         if base.shape[place] == self.sizes[depth]:
             return base
-        found: NDArray[Any] = _groups(base, place, self.sizes[depth]).sum(place + 1)
-        return found
+        return np.asarray(_groups(base, place, self.sizes[depth]).sum(place + 1))
 
     def nodes(self, base: NDArray[Any], place: int, nodes: Ints | None) -> NDArray[Any]:
         """Return the sums at some nodes, from the finest cells."""
@@ -775,7 +773,11 @@ class _Uneven:
         return base[(*(slice(None),) * place, self.tree.level(depth))]
 
     def nodes(self, base: NDArray[Any], place: int, nodes: Ints | None) -> NDArray[Any]:
-        return np.take(base, nodes, place)  # type: ignore[arg-type]
+        assert nodes is not None
+        # Below the deepest table only a child without siblings has an answer: its parent's.
+        while (deep := self.tree.depths[nodes] > self.top).any():
+            nodes = np.where(deep, self.tree.parents[nodes], nodes)
+        return np.take(base, nodes, place)
 
     def spread(self, weights: NDArray[Any]) -> NDArray[Any]:
         return weights if self.tree.loose else _raised(self.tree, weights, self.top)[0]
