@@ -706,8 +706,6 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("dtype", BOUNDED.certificate),
     ("tight", lambda x: BOUNDED.certificate(tight=x)),
     ("threads", lambda x: BOUNDED.release([1], threads=x)),
-    ("progress", lambda x: BOUNDED.release([1], progress=x)),
-    ("progress", lambda x: BOUNDED.top([1], progress=x)),
     ("nulls", lambda x: BOUNDED.release(pd.Series([1]), nulls=x)),
     ("alpha", lambda x: BOUNDED.confidence_interval(3, x)),
     ("alpha", lambda x: accuracy.epsilon_to_accuracy(1, x)),

@@ -62,8 +62,8 @@ class TierPlans:
     --------
     >>> from geomdp import GeometricMechanism
     >>> plans = GeometricMechanism(epsilon=1, bounds=(0, 1000)).tier_plans([0.1])
-    >>> plans.epsilons, plans.holds
-    ((0.1, 1), True)
+    >>> [float(epsilon) for epsilon in plans.epsilons], plans.holds
+    ([0.1, 1.0], True)
     >>> plans.accuracy(0.1, alpha=0.05), plans.accuracy(1, alpha=0.05)
     (30, 3)
 

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterator
 from enum import IntEnum
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -307,9 +308,29 @@ def test_progress_is_that_of_all_counts() -> None:
     assert sum(done) == 2 * counts.size
 
 
-def test_progress_may_be_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
-    WIDE.release(np.zeros(1000, np.int64), progress=True)
-    assert "1.00k/1.00k" in capsys.readouterr().err
+@pytest.mark.parametrize("wrong", [None, 1, "yes", []])
+def test_progress_is_a_function_or_a_bool(wrong: Any) -> None:
+    for call in (SMALL.release, SMALL.top):
+        with pytest.raises(TypeError, match=r"progress .*: give True, False, or a function"):
+            call([1], progress=wrong)
+
+
+def test_progress_may_be_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[Any] = []
+
+    @contextlib.contextmanager
+    def bar(**given: Any) -> Iterator[Any]:
+        done.append(given["total"])
+        yield SimpleNamespace(update=done.append)
+
+    monkeypatch.setitem(sys.modules, "tqdm.auto", SimpleNamespace(tqdm=bar))
+    monkeypatch.setitem(sys.modules, "tqdm", SimpleNamespace())
+    GeometricMechanism(1).release(np.zeros(1000, np.int64), progress=True)
+    assert done == [1000, 1000]
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    with pytest.raises(ModuleNotFoundError) as caught:
+        GeometricMechanism(1).release([1], progress=True)
+    assert caught.value.__notes__ == ["Needed here: pip install 'tqdm'"]
 
 
 def test_release_frees_the_gil() -> None:

@@ -490,7 +490,6 @@ NEVER_ONE = {
     ("facts['linf']", "times"),  # once is handled beside it
     ("found", "times"),
     ("groups.total()", "releases"),
-    ("len(given)", "items"),  # 1 is handled beside it
     ("len(items)", "columns"),  # 1 is handled above it
     ("len(line)", "bytes"),
     ("len(rows)", "bytes"),

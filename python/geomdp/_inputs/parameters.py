@@ -55,6 +55,13 @@ def is_integer(value: Any) -> bool:
     )
 
 
+def has_items(value: Any) -> bool:
+    """Return whether a value is a collection: no text, and no array without dimensions."""
+    if isinstance(value, str | bytes) or getattr(value, "ndim", 1) == 0:
+        return False
+    return isinstance(value, Iterable)
+
+
 def refusal(name: str, value: Any, wanted: str) -> str:
     """Return an error message with the parameter, its value and the accepted values."""
     return f"{name} {given(value)} is not accepted: give {wanted}"

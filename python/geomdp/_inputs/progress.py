@@ -1,6 +1,7 @@
 """Reports of progress: calls of a function, or a bar of tqdm."""
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -26,6 +27,6 @@ def reported(progress: Any, counts: Any, times: int, work: Callable[[Report], _R
             raise TypeError(parameters.foreign("progress", progress, wanted))
         return work(progress)
     with installed_by("tqdm"):
-        from tqdm.auto import tqdm  # noqa: PLC0415 (an extra)
-    with tqdm(total=times * np.size(counts), unit=" counts", unit_scale=True) as bar:
+        bars = import_module("tqdm.auto")
+    with bars.tqdm(total=times * np.size(counts), unit=" counts", unit_scale=True) as bar:
         return work(bar.update)

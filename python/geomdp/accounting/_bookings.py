@@ -155,7 +155,7 @@ def chosen(groups: tuple[Any, ...], known: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _names(name: str, groups: Any) -> list[str]:
-    if not isinstance(groups, Iterable) or isinstance(groups, str | bytes):
+    if not parameters.has_items(groups):
         raise TypeError(parameters.foreign(name, groups, "several names"))
     found = list(groups)
     for each in found:

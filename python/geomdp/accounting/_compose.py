@@ -199,7 +199,7 @@ def delta_of(value: Any) -> Fraction:
 
 def groups_of(losses: Any) -> Counter[Fraction]:
     """Return the positive losses, and how many releases have each."""
-    if not isinstance(losses, Iterable) or isinstance(losses, str | bytes):
+    if not parameters.has_items(losses):
         raise TypeError(parameters.foreign("losses", losses, "several numbers, or a mapping"))
     groups: Counter[Fraction] = Counter()
     if isinstance(losses, Mapping):

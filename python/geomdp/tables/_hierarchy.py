@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, Self
@@ -656,7 +656,7 @@ def _items(name: str, column: Any) -> list[Any]:
         return list(column.to_pylist())
     if _columns.is_column(column):
         return _native.items_of(_columns.as_narwhals(name, column, "a column", series_only=True))
-    if not isinstance(column, Iterable) or isinstance(column, str | bytes | np.ndarray):
+    if not parameters.has_items(column) or isinstance(column, np.ndarray):
         raise TypeError(parameters.foreign(name, column, "a column"))
     return list(column)
 

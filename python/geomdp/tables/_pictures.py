@@ -485,7 +485,7 @@ def _finite(name: str, values: Any) -> Floats:
 
 
 def _names(name: str, names: Any, length: int) -> list[Any]:
-    if isinstance(names, str) or not isinstance(names, Iterable):
+    if not parameters.has_items(names):
         raise TypeError(parameters.refusal(name, names, "a sequence"))
     items = list(names)
     if len(items) != length:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -180,7 +180,7 @@ def populations(axes: Sequence[Axis], population: Any, rows: Rows) -> NDArray[An
     if not rows.axes:
         return np.array(parameters.positive_fraction("population", population), object)
     [bare], named = labels.detach(population=population)
-    if isinstance(bare, str) or not isinstance(bare, Iterable):
+    if not parameters.has_items(bare):
         wanted = "a mapping from groups to numbers"
         raise TypeError(parameters.foreign("population", population, wanted))
     numbers = parameters.each("population", bare, parameters.positive_fraction)
