@@ -92,10 +92,14 @@ def test_rows_have_the_intervals_of_the_library(open_page: Any, name: str) -> No
         assert np.allclose(found[:, 0], estimates, atol=0.005)
         assert (found[:, 1:] == wanted[["lower", "upper"]].to_numpy()).all()
 
-    # As in the CSV file, but for nulls.
+    seen = {label: text for each in release.design.labels.values() for label, text in each.items()}
+
+    # As in the CSV file, but for nulls and labels.
     def text(level: Any) -> str:
         if level is None:
             return "(none)"
+        if level in seen:
+            return f"{seen[level]} ({level})"
         return str(level).lower() if isinstance(level, bool) else str(level)
 
     keys = [each if isinstance(each, tuple) else (each,) for each in release.to_dict()]

@@ -48,7 +48,8 @@ fn plans() -> Result<Vec<Plan>, Error> {
         for range in [1, 50, 1_000_000, u64::MAX] {
             plans.push(Plan::two_sided(&Rate::from_scale(scale)?, range)?);
             // Steps between tiers, with keep numbers of one to three words.
-            let fine = [0.5, 1e-9].map(|part| Rate::from_scale(scale * part));
+            #[allow(clippy::float_arithmetic)]
+            let fine = [scale * 0.5, scale * 1e-9].map(Rate::from_scale);
             for fine in fine {
                 let steps = tiers::plans(&[fine?, Rate::from_scale(scale)?], range);
                 plans.extend(steps.into_iter().flatten().skip(1).map(|tier| tier.plan));
