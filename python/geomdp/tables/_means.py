@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from geomdp import _notebook
 from geomdp._inputs import parameters
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from geomdp.accounting import Budget
     from geomdp.tables._table import Table
-
-_Paths: TypeAlias = "tuple[str | PathLike[str], str | PathLike[str]]"
 
 
 @_notebook.showable
@@ -57,7 +55,7 @@ class SumAndCount(Withheld):
         label: str | None = None,
         threads: int | None = None,
         corrects: NoisySumAndCount | None = None,
-        save: _Paths | None = None,
+        save: tuple[str | PathLike[str], str | PathLike[str]] | None = None,
         about: Mapping[str, str] | None = None,
     ) -> NoisySumAndCount:
         """Return both noisy tables, for one privacy loss.
@@ -242,7 +240,7 @@ class NoisySumAndCount:
 
     def save(
         self,
-        path: _Paths,
+        path: tuple[str | PathLike[str], str | PathLike[str]],
         *,
         overwrite: bool = False,
         rounded: Integer | None = None,
