@@ -505,7 +505,9 @@ def test_sums_of_either_sign_have_intervals_below_0() -> None:
     noisy = tables.Design(levels).sum(data, "n", bounds=ends).release(epsilon=10**3)
     assert noisy.design.signed
     assert noisy.intervals(alpha=0.05)["lower"][0] < -(10**5)
-    assert noisy.total(alpha=0.05)["lower"][0] < 0
+    both = pd.DataFrame({"shop": ["A", "B"], "n": [-(10**6), -(10**6)]})
+    below = tables.Design(levels).sum(both, "n", bounds=ends).release(epsilon=10**3)
+    assert below.total(alpha=0.05)["upper"][0] < -(10**6)
     assert noisy.rate({"A": 1, "B": 1}, 1, "shop", alpha=0.05)["lower"][0] < -(10**5)
     other = tables.Design(levels).sum(data, "n", bounds=ends).release(epsilon=10**3)
     assert noisy.combine(other).intervals(alpha=0.05)["lower"][0] < -(10**5)
