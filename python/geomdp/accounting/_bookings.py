@@ -6,9 +6,10 @@ import os
 import threading
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from geomdp._inputs import parameters
@@ -34,6 +35,9 @@ class Booking(NamedTuple):
         When it was booked, in UTC to the second.
     groups : tuple of str, or None
         The groups whose people may be in the release; None for everyone.
+    tiers : dict of str to Fraction
+        For a table at several precisions, the loss by those who see each of them, the last of which
+        is `loss`; empty for most.
 
     Examples
     --------
@@ -51,6 +55,14 @@ class Booking(NamedTuple):
     cost: Fraction
     time: datetime
     groups: Groups
+    #: The same for all bookings without any; it is not to be changed.
+    tiers: Mapping[str, Fraction] = MappingProxyType({})
+
+    def loss_of(self, seen: Collection[str]) -> Fraction:
+        """Return the loss by readers who see these tiers; releases without tiers are for all."""
+        if not self.tiers:
+            return self.loss
+        return max((self.tiers[name] for name in self.tiers if name in seen), default=Fraction())
 
 
 class Entry(NamedTuple):
@@ -58,6 +70,15 @@ class Entry(NamedTuple):
 
     booking: Booking
     costs: Counter[Fraction]
+
+
+class Release(NamedTuple):
+    """A release to book: what a :class:`Booking` says of it but for cost and time."""
+
+    label: str | None
+    groups: Groups
+    loss: Any
+    tiers: Mapping[str, Fraction]
 
 
 class Spent:
@@ -100,7 +121,7 @@ class Spent:
             for name in each.booking.groups or ():
                 own[name].append(each)
         different = {
-            frozenset(Counter((x.booking.loss, *x.costs.items()) for x in own[name]).items()): name
+            frozenset(Counter(map(_losses, own[name])).items()): name
             for name in present(own, groups)
         }
         return [everyone + own[name] for name in different.values()] or [everyone]
@@ -122,6 +143,12 @@ class Spent:
                 f"at {found[label, groups].time:%Y-%m-%d %H:%M:%S} UTC. Use its output; if that is "
                 "lost, give another label to release and pay again"
             )
+
+
+def _losses(entry: Entry) -> tuple[Any, ...]:
+    """Return all that an entry says of losses."""
+    booking = entry.booking
+    return booking.loss, tuple(booking.tiers.items()), frozenset(entry.costs.items())
 
 
 def present(own: Iterable[str], groups: Groups) -> Iterable[str]:
@@ -181,7 +208,7 @@ class Store(Protocol):
     def spent(self) -> Spent:
         """Return what was booked."""
 
-    def book(self, label: str | None, groups: Groups, loss: Any, decide: Decide) -> None:
+    def book(self, of: Release, decide: Decide) -> None:
         """Book a release in one step, unless `decide` refuses it or its label is taken."""
 
 
@@ -197,16 +224,17 @@ class Memory:
     def spent(self) -> Spent:
         return self._spent
 
-    def book(self, label: str | None, groups: Groups, loss: Fraction, decide: Decide) -> None:
+    def book(self, of: Release, decide: Decide) -> None:
         if os.getpid() != self._process:
             raise RuntimeError(
                 "a forked process has a copy of this budget, and each copy could be spent: "
                 "open a ledger in each process with Budget.open"
             )
         with self._lock:
-            self._spent.check_new(label, groups)
+            self._spent.check_new(of.label, of.groups)
             taken = decide(self._spent)
-            booking = Booking(label, loss, composition.total(taken), now(), groups)
+            cost = composition.total(taken)
+            booking = Booking(of.label, of.loss, cost, now(), of.groups, of.tiers)
             self._spent.entries.append(Entry(booking, taken))
 
 

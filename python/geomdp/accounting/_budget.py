@@ -21,6 +21,7 @@ from geomdp.accounting._bookings import (
     Entry,
     Groups,
     Memory,
+    Release,
     Spent,
     Store,
     chosen,
@@ -418,14 +419,20 @@ class Budget(Uncopied):
         exact = exact if exact == math.inf else Fraction(exact)
         self._book(exact, Counter([exact]), label)
 
-    def _book(self, exact: Any, cells: Counter[Any], label: str | None) -> None:
+    def _book(
+        self,
+        exact: Any,
+        cells: Counter[Any],
+        label: str | None,
+        tiers: Mapping[str, Fraction] | None = None,
+    ) -> None:
         """Book one release of this loss, given the losses of the cells that it consists of."""
         cost = zcdp_of(cells) if self._by_rho else exact
         if label is not None:
             parameters.check_text("label", label)
         with self._spending():
-            groups = self._groups
-            self._store.book(label, groups, exact, lambda spent: self._take(cost, cells, spent))
+            release = Release(label, self._groups, exact, tiers or {})
+            self._store.book(release, lambda spent: self._take(cost, cells, spent))
 
     @contextmanager
     def _spending(self) -> Iterator[None]:
@@ -523,6 +530,47 @@ class Budget(Uncopied):
         It is the greatest for any individual: with groups, that of the group that lost most.
         """
         return self.epsilon_at(0) if self._plan is None else self._planned
+
+    def epsilon_of(self, *tiers: str) -> float:
+        """Return the privacy loss by readers who have seen only these tiers of each table.
+
+        Of a table at several precisions (``table.release(tiers=...)``), the finest of these tiers
+        counts, and nothing if it has none of them. All other releases count in full, since anybody
+        may see them. It holds for what these readers see if no release that they see was chosen in
+        view of a finer tier: if researchers pick the next public table after a look at theirs, what
+        they picked says something of it.
+
+        Parameters
+        ----------
+        *tiers : str
+            Names of tiers; none of them for readers who have seen no table with tiers.
+
+        Returns
+        -------
+        float
+            The sum of the pure losses, rounded up; with groups, that of the group that lost most.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import accounting, tables
+        >>> table = tables.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
+        >>> budget = accounting.Budget(epsilon=2)
+        >>> tiers = table.release(tiers={"public": "0.1", "researchers": 1}, budget=budget)
+        >>> noisy = table.release(epsilon="0.25", budget=budget)
+        >>> budget.epsilon_spent, budget.epsilon_of("public"), budget.epsilon_of("researchers")
+        (1.25, 0.35, 1.25)
+
+        """
+        entries = self._store.spent().histories(self._groups)
+        known = {name for each in self.history for name in each.tiers}
+        for name in tiers:
+            if name not in known:
+                wanted = f"names of tiers that were booked, such as {parameters.shown([*known])}"
+                raise ValueError(parameters.refusal("tier", name, wanted))
+        return decimals.up(
+            max(sum((x.booking.loss_of(tiers) for x in one), Fraction(0)) for one in entries)
+        )
 
     @property
     def rho_spent(self) -> float:
@@ -639,6 +687,8 @@ def book_table(
     losses: Counter[Any],
     label: str | None,
     neighbours: str,
+    *,
+    tiers: Mapping[str, Fraction] | None,
 ) -> None:
     """Book a release with the loss of the whole, which is at most the sum of those of its counts.
 
@@ -650,4 +700,4 @@ def book_table(
             "individual to another group. Give the budget of all groups, or count with "
             "neighbours='add-remove'"
         )
-    budget._book(whole, losses, label)
+    budget._book(whole, losses, label, tiers)

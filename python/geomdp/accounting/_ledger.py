@@ -12,7 +12,16 @@ from typing import Any
 
 from geomdp._inputs import parameters
 from geomdp._numerics import composition
-from geomdp.accounting._bookings import Booking, Decide, Entry, Groups, Spent, chosen, declared, now
+from geomdp.accounting._bookings import (
+    Booking,
+    Decide,
+    Entry,
+    Release,
+    Spent,
+    chosen,
+    declared,
+    now,
+)
 from geomdp.accounting._journal import Journal, Seen, parsed
 
 
@@ -31,17 +40,18 @@ class Ledger(Journal):
         self._spent.entries = self._items()
         return self._spent
 
-    def book(self, label: str | None, groups: Groups, loss: Fraction, decide: Decide) -> None:
+    def book(self, of: Release, decide: Decide) -> None:
         def entry(before: list[Entry]) -> dict[str, Any]:
             self._spent.entries = before
-            self._spent.check_new(label, groups)
+            self._spent.check_new(of.label, of.groups)
             taken = decide(self._spent)
             return {
-                "label": label,
-                "loss": _text(loss),
+                "label": of.label,
+                "loss": _text(of.loss),
                 "cost": {_text(cost): times for cost, times in taken.items()},
                 "time": now().isoformat(),
-                **({} if groups is None else {"groups": groups}),
+                **({} if of.groups is None else {"groups": of.groups}),
+                **({"tiers": {x: _text(y) for x, y in of.tiers.items()}} if of.tiers else {}),
             }
 
         self._append(entry)
@@ -72,8 +82,15 @@ class Ledger(Journal):
             and list(groups := chosen(tuple(groups), self._groups)) != fields["groups"]
         ):
             raise ValueError("it has groups of another form")
-        whole = composition.total(costs)
-        return Entry(Booking(label, parameters.ratio(loss), whole, when, groups), costs)
+        whole, exact = composition.total(costs), parameters.ratio(loss)
+        stated = fields.get("tiers", {})
+        if not isinstance(stated, dict):
+            raise TypeError("it has tiers of another form")
+        tiers = {name: parameters.ratio(each) for name, each in stated.items()}
+        epsilons = [*tiers.values()]
+        if tiers and epsilons != sorted({*epsilons, exact} - {Fraction(0)}):
+            raise ValueError("it has tiers of another form")
+        return Entry(Booking(label, exact, whole, when, groups, tiers), costs)
 
 
 def grouped(listed: Any) -> tuple[str, ...]:

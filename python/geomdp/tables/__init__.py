@@ -19,6 +19,8 @@ from geomdp.tables._limits import ChosenLimit, choose_limit
 from geomdp.tables._means import NoisySumAndCount, SumAndCount
 from geomdp.tables._noisy import NoisyTable
 from geomdp.tables._table import Table
+from geomdp.tables._tiered import NoisyTiers
+from geomdp.tables._tiers import TierMechanism
 from geomdp.tables._top import Top
 
 __all__ = [
@@ -31,6 +33,8 @@ __all__ = [
     "Top",
     "SumAndCount",
     "NoisySumAndCount",
+    "NoisyTiers",
+    "TierMechanism",
     "Answers",
     "release_columns",
     "bound_contributions",
@@ -41,6 +45,6 @@ __all__ = [
 # Pickles name this module, wherever a class is written.
 for _class in (
     *(Answers, ChosenLimit, Design, Hierarchy, NoisyGroups, NoisySumAndCount),
-    *(NoisyTable, SumAndCount, Table, Top),
+    *(NoisyTable, NoisyTiers, SumAndCount, Table, TierMechanism, Top),
 ):
     _class.__module__ = __name__

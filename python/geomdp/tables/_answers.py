@@ -808,7 +808,8 @@ class _Combined(Answers):
         one._check_other("other", other)
         one._check_no_correction(other)
         _estimates.refuse_bounds("combination", True, one, other)
-        self.id, self.corrects, self._one = f"{one.id} {other.id}", (), one
+        self.id, self._one = f"{one.id} {other.id}", one
+        self.corrects = (*one.corrects, *other.corrects)
         self.design = _layout.united(one.design, other.design)
         tables = [table for each in (one, other) for table in self._moved(each)]
         self._found = [table for table in tables if table[1]]

@@ -15,7 +15,7 @@ from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp._numerics import decimals, tails
 from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, as_mechanism
-from geomdp.tables import _counting, _layout, _native, _plans, plot
+from geomdp.tables import _counting, _layout, _native, _plans, _tiers, plot
 from geomdp.tables._axes import Levels
 from geomdp.tables._chosen import keys_of
 from geomdp.tables._groups import threshold
@@ -271,7 +271,14 @@ individual='patient', l0=2)
         tables = Table(sums, library, added), Table(counted, library, counts)
         return SumAndCount(*tables, values)
 
-    def accuracy(self, *, epsilon: Real, alpha: Real, of: Columns = None) -> int:
+    def accuracy(
+        self,
+        *,
+        epsilon: Real,
+        alpha: Real,
+        of: Columns = None,
+        tiers: Mapping[str, Real] | None = None,
+    ) -> int:
         """Return the accuracy at level alpha of a release with this epsilon, without bounds.
 
         Parameters
@@ -285,6 +292,9 @@ individual='patient', l0=2)
             noisy cells over the other columns, one sum at a time; () is the grand total. A column
             named "all" is ``("all",)``. By default, one cell. A design with `tables` needs columns
             that a table has together, or "all": the estimates of columns use all tables.
+        tiers : mapping of names to numbers, optional
+            For a release at several precisions, as in :meth:`Table.release`; `epsilon` is that of
+            one of them, and the accuracy is that of this one.
 
         Returns
         -------
@@ -299,7 +309,7 @@ individual='patient', l0=2)
         [6, 12, 8, 25]
 
         """
-        mechanisms = self.mechanisms_for(epsilon)
+        mechanisms = self.mechanisms_for(epsilon, tiers=tiers)
         if of is None and self.tables is not None:
             raise ValueError("of is not given: name the columns of a table, or 'all'")
         cells = mechanisms[self.blocks[-1]]
@@ -468,7 +478,7 @@ individual='patient', l0=2)
 
     def preview(
         self,
-        epsilons: Sequence[Real] | Real = (0.1, 0.2, 0.5, 1, 2),
+        epsilons: Sequence[Real] | Real | Mapping[str, Real] = (0.1, 0.2, 0.5, 1, 2),
         *,
         alpha: Real = 0.05,
         library: Library | None = None,
@@ -478,7 +488,8 @@ individual='patient', l0=2)
         Parameters
         ----------
         epsilons : sequence of numbers, or one
-            Privacy losses of the whole table.
+            Privacy losses of the whole table. A mapping such as ``{"public": "0.1", "researchers":
+            1}`` is for the tiers of one release, as in :meth:`Table.release`.
         alpha
             As in :meth:`accuracy`.
         library : {"pandas", "polars", "pyarrow"}, optional
@@ -487,9 +498,9 @@ individual='patient', l0=2)
         Returns
         -------
         data frame
-            A row for each epsilon, with the accuracies of one cell, of all cells at once, and of
-            sums of cells for each column and in all; with `tables`, of an estimate of each table
-            instead. :meth:`plot` draws it.
+            A row for each epsilon, after the name of the tier if there are tiers, with the
+            accuracies of one cell, of all cells at once, and of sums of cells for each column and
+            in all; with `tables`, of an estimate of each table instead. :meth:`plot` draws it.
 
         Examples
         --------
@@ -501,9 +512,13 @@ individual='patient', l0=2)
 
         """
         items: Any = epsilons if np.ndim(epsilons) else [epsilons]  # type: ignore[arg-type]
+        tiers, columns = None, dict[str, list[Any]]()
+        if isinstance(epsilons, Mapping):
+            tiers, by_tier = epsilons, _tiers.checked(epsilons)
+            columns["tier"], items = [tier.name for tier in by_tier], by_tier.values()
         given = [parameters.positive_fraction("epsilon", each) for each in items]
-        columns: dict[str, list[Any]] = {"epsilon": [float(each) for each in given]}
-        return _native.made(columns | self._accuracies(given, alpha), library)
+        columns["epsilon"] = [float(each) for each in given]
+        return _native.made(columns | self._accuracies(given, alpha, tiers), library)
 
     def with_best_parts(self, epsilon: Real = 1) -> Self:
         """Return this design with the parts of epsilon for its tables that are best together.
@@ -565,7 +580,9 @@ individual='patient', l0=2)
         given = (0.1, 5) if epsilons is None else epsilons
         return plot.preview(given, lambda each: self._accuracies(each, alpha), alpha, ax=ax)
 
-    def _accuracies(self, epsilons: Iterable[Real], alpha: Real) -> dict[str, list[int]]:
+    def _accuracies(
+        self, epsilons: Iterable[Real], alpha: Real, tiers: Mapping[str, Real] | None = None
+    ) -> dict[str, list[int]]:
         """Return the accuracies of one cell, of all cells and of sums, for each epsilon."""
         of: dict[str, Columns] = {"cell": None, "all cells": "all"}
         if self.tables is not None:
@@ -575,7 +592,9 @@ individual='patient', l0=2)
             of |= {f"sum by {label}": (label,) for label in self.levels}
         of["total"] = ()
         return {
-            title: [self.accuracy(epsilon=each, alpha=alpha, of=kept) for each in epsilons]
+            title: [
+                self.accuracy(epsilon=each, alpha=alpha, of=kept, tiers=tiers) for each in epsilons
+            ]
             for title, kept in of.items()
         }
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from geomdp.mechanism import GeometricMechanism
     from geomdp.tables._axes import Axis
     from geomdp.tables._layout import Layout
+    from geomdp.tables._tiers import Tier
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Ints: TypeAlias = NDArray[np.int64]
@@ -216,6 +217,7 @@ class Estimates:
         design: Layout
         mechanisms: dict[Block, GeometricMechanism]
         _values: _Ints
+        #: The id of the release; of answers from several, all of them.
         id: str
         corrects: tuple[str, ...]
 
@@ -225,6 +227,8 @@ class Estimates:
     _known: Mapping[Block, _Ints] = MappingProxyType({})
     #: The number of whose multiples the noisy counts are: see :meth:`Released.save`.
     _rounded: int | None = None
+    #: Which of several precisions of one table it is.
+    _tier: Tier | None = None
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -298,14 +302,21 @@ class Estimates:
         """Refuse what is no other release."""
         if not isinstance(other, Estimates):
             raise TypeError(parameters.foreign(name, other, "a noisy table"))
-        if other.id == self.id:
+        if {*self.id.split()}.isdisjoint(other.id.split()):
+            return
+        if self._tier is not None and self._tier != other._tier:
             raise ValueError(
-                f"{name} is this release, or of the same stream, so that they share noise: give "
-                "another release"
+                f"{name} is another tier of the same release, made from the finer one: use the "
+                "finest of them alone, which has all that the others have"
             )
+        raise ValueError(
+            f"{name} is this release, or of the same stream, so that they share noise: give "
+            "another release"
+        )
 
     def _check_no_correction(self, other: Estimates) -> None:
-        if self.id in other.corrects or other.id in self.corrects:
+        ids = {*self.id.split(), *other.id.split()}
+        if not ids.isdisjoint((*self.corrects, *other.corrects)):
             raise ValueError("one of the releases corrects the other: use the corrected one alone")
 
     def _both(self, name: str, other: Any, by: Columns) -> Asked:

@@ -94,6 +94,27 @@ FIELDS: dict[str, Field] = {
         "fraction; otherwise null",
         lambda release: None if release._part_of is None else str(release._part_of),
     ),
+    "tier": Field(
+        {
+            "type": ["object", "null"],
+            "required": ["name", "epsilons"],
+            "properties": {
+                "name": _TEXT,
+                "epsilons": {"type": "array", "items": _EXACT, "minItems": 2},
+            },
+            "additionalProperties": False,
+        },
+        "null, or which of several precisions of one table this is: its `name`, and in `epsilons` "
+        "the privacy loss of each, increasing exact fractions with `epsilon` among them. All have "
+        "one `id`. Who sees several of them loses the greatest and no more, and needs the finest "
+        "of them alone. Each count has the noise of a tier (`docs/proofs.md`, section 20): "
+        "`plan_sha256` and `certificate` are of all tiers together",
+        lambda release: (
+            None
+            if release._tier is None
+            else {"name": release._tier.name, "epsilons": [*map(str, release._tier.epsilons)]}
+        ),
+    ),
     "delta": Field(
         {"const": "0"},
         'always `"0"`: the privacy is pure',

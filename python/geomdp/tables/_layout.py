@@ -18,11 +18,12 @@ from geomdp._inputs import parameters
 from geomdp._inputs.columns import only
 from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
-from geomdp.tables import _chosen, _ids
+from geomdp.tables import _chosen, _ids, _tiers
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._axes import Axes, Axis, Branches, Levels
 from geomdp.tables._fields import KEYWORDS, stated
 from geomdp.tables._native import Coded
+from geomdp.tables._tiers import TierMechanism
 
 _Made = TypeVar("_Made", bound="Layout")
 Neighbours: TypeAlias = Literal["add-remove", "change"]
@@ -220,7 +221,11 @@ class Layout:
         return values.reshape(-1)
 
     def mechanisms_for(
-        self, epsilon: Real, bounds: Bounds | None = None
+        self,
+        epsilon: Real,
+        bounds: Bounds | None = None,
+        *,
+        tiers: Mapping[str, Real] | None = None,
     ) -> dict[Block, GeometricMechanism]:
         """Return the mechanism of each block of the table, for this epsilon.
 
@@ -235,6 +240,9 @@ class Layout:
             The privacy loss of the whole table. A str such as "0.1" is exact.
         bounds : (int, int), optional
             The bounds of each mechanism.
+        tiers : mapping of names to epsilons, optional
+            As in :meth:`Table.release`: the mechanisms are those of the tier with this epsilon,
+            each a :class:`TierMechanism`, which draws nothing.
 
         Examples
         --------
@@ -248,13 +256,20 @@ class Layout:
         """
         given = parameters.exact("epsilon", epsilon)
         total = parameters.positive_fraction("epsilon", given)
+        every = None if tiers is None else list(_tiers.checked(tiers).values())
+        if every is not None and total not in every:
+            raise ValueError(parameters.refusal("epsilon", epsilon, "that of one of the tiers"))
         known: dict[Fraction, GeometricMechanism] = {}
-        shares = self._blocks
-        rest = change(self) / Fraction(self._most(shares))
+        shares, size = self._blocks, change(self)
+        rest = size / Fraction(self._most(shares))
         for share in shares.values():
             if share not in known:
                 part = given if share * rest == 1 else total * share * rest
-                known[share] = GeometricMechanism(part, change(self), bounds)
+                if every is None:
+                    known[share] = GeometricMechanism(part, size, bounds)
+                else:
+                    parts = [each * share * rest for each in every]
+                    known[share] = TierMechanism(part, parts, size, bounds)
         return {block: known[share] for block, share in shares.items()}
 
     def with_shares(self, shares: Mapping[str, Sequence[Real]]) -> Self:
@@ -404,7 +419,11 @@ class Layout:
 
 
 def mechanisms_by(
-    layout: Layout, mechanism: Any, epsilon: Any, bounds: Bounds | None = None
+    layout: Layout,
+    mechanism: Any,
+    epsilon: Any,
+    bounds: Bounds | None = None,
+    tiers: Mapping[str, Real] | None = None,
 ) -> dict[Block, GeometricMechanism]:
     """Return the mechanisms of a release by one mechanism, or with this epsilon."""
     if mechanism is epsilon is None:
@@ -415,7 +434,7 @@ def mechanisms_by(
     if mechanism is not None and epsilon is not None:
         raise TypeError("mechanism and epsilon are both given: give one of them")
     if mechanism is None:
-        return layout.mechanisms_for(epsilon, bounds)
+        return layout.mechanisms_for(epsilon, bounds, tiers=tiers)
     if bounds is not None:
         raise TypeError("bounds go with epsilon: a mechanism has its own")
     found = as_mechanism(mechanism, "epsilon=, or a GeometricMechanism")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from geomdp import _identity
 from geomdp._inputs import parameters
 from geomdp.mechanism import GeometricMechanism
-from geomdp.tables import _about, _layout, _naming, _published, _rest, _rounding, _totals
+from geomdp.tables import _about, _layout, _naming, _published, _rest, _rounding, _tiers, _totals
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._design import Design
 from geomdp.tables._fields import FORMAT, KEYWORDS, plan
@@ -27,6 +27,7 @@ from geomdp.tables._native import Library
 from geomdp.tables._noisy import NoisyTable
 from geomdp.tables._published import Contents
 from geomdp.tables._rest import Rest
+from geomdp.tables._tiers import Tier, TierMechanism
 from geomdp.tables._top import RANK, Top, steps
 
 _Known: TypeAlias = tuple[Design, dict[Block, GeometricMechanism], str | None, Library | None]
@@ -65,7 +66,7 @@ def _release(
         raise ValueError("it has mechanisms of other depths")
     _fractions(each["rate"] for each in facts["mechanisms"])
     mechanisms = {
-        tuple(each["depths"]): of_facts(each, _layout.change(design))
+        tuple(each["depths"]): _of_tier(facts, of_facts(each, _layout.change(design)))
         for each in facts["mechanisms"]
     }
     if not isinstance(facts["label"], str | None):
@@ -88,8 +89,30 @@ def _release(
     return noisy, [version for one, other in zip(digests, plans, strict=True) if one != other]
 
 
+def _tier(facts: Mapping[str, Any]) -> Tier | None:
+    """Return which of several precisions of one table this is, or None."""
+    if (stated := facts["tier"]) is None:
+        return None
+    tiers = dict(enumerate(_fractions(stated["epsilons"])))
+    _tiers.checked({f"{place}": epsilon for place, epsilon in tiers.items()})
+    if fraction(facts["epsilon"]) not in tiers.values() or not isinstance(stated["name"], str):
+        raise ValueError("it has tiers of another form")
+    return Tier(stated["name"], tuple(tiers.values()))
+
+
+def _of_tier(facts: Mapping[str, Any], noise: GeometricMechanism) -> GeometricMechanism:
+    """Return a noise as that of a tier, if the table is one of several precisions."""
+    if (tier := _tier(facts)) is None:
+        return noise
+    part = Fraction(noise.epsilon) / fraction(facts["epsilon"])
+    epsilons = [part * each for each in tier.epsilons]
+    return TierMechanism(noise.epsilon, epsilons, noise.sensitivity, noise.bounds)
+
+
 def _kind(facts: Mapping[str, Any]) -> Callable[[_Known, Contents], NoisyTable | NoisyGroups | Top]:
     """Return the function that makes a release of this kind."""
+    if facts["tier"] is not None and (facts["top"] or facts["at_least"]) is not None:
+        raise ValueError("it is a tier of what has no tiers")
     if facts["top"] is not None:
         return _top
     return _table if facts["at_least"] is None else _groups
@@ -124,6 +147,7 @@ def _table(known: _Known, contents: Contents) -> NoisyTable:
         **_said(contents),
         part_of=part_of,
         rounded=_rounded(contents),
+        tier=_tier(contents.facts),
     )
     totals = _public(design, contents.facts["totals"])
     return noisy._knowing(totals) if totals else noisy

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from geomdp import _identity
 from geomdp._inputs import parameters
 from geomdp.accounting._budget import as_budget, book_table
+from geomdp.mechanism import GeometricMechanism
 from geomdp.tables import _about, _layout, _rest
 from geomdp.tables._exact import all_nodes, check_size
 from geomdp.tables._groups import NoisyGroups, threshold
@@ -24,16 +25,17 @@ from geomdp.tables._native import Library
 from geomdp.tables._noisy import NoisyTable
 from geomdp.tables._released import Released, rehearse
 from geomdp.tables._rest import Rest
+from geomdp.tables._tiers import TierMechanism
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from fractions import Fraction
 
     from geomdp._identity import Identity
     from geomdp.accounting import Budget
-    from geomdp.mechanism import GeometricMechanism
     from geomdp.tables._analysis.products import Block
     from geomdp.tables._layout import Layout
+    from geomdp.tables._tiers import Tier
 
 _Ints: TypeAlias = NDArray[np.int64]
 _Made = TypeVar("_Made", bound="Saveable")
@@ -63,6 +65,8 @@ class Release(NamedTuple):
     rest: Rest | None = None
     #: What the publisher says about the table.
     about: Mapping[str, str] | None = None
+    #: Its tier, if it is one of several precisions of one table.
+    tier: Tier | None = None
 
     def losses(self) -> tuple[Fraction | float, Counter[Fraction | float]]:
         """Return the loss of the whole release, and those of its noisy counts."""
@@ -88,6 +92,8 @@ def prepare(
     save: Any = None,
     rounded: Any = None,
     about: Any = None,
+    tiers: Any = None,
+    tier: Tier | None = None,
 ) -> Release:
     """Return a release, after all checks that public facts allow, those of its plans too."""
     row = None
@@ -97,7 +103,7 @@ def prepare(
         if mechanism is not None or epsilon is None:
             raise TypeError("rest goes with epsilon, of which it has a share: give epsilon")
         row, epsilon = _rest.asked(design, rest, epsilon)
-    mechanisms = _layout.mechanisms_by(design, mechanism, epsilon, bounds)
+    mechanisms = _layout.mechanisms_by(design, mechanism, epsilon, bounds, tiers)
     bounded = any(each.bounds is not None for each in mechanisms.values())
     if design.tables is not None and bounded:
         raise ValueError("bounds do not go with tables: release without bounds")
@@ -109,7 +115,7 @@ def prepare(
     for each in mechanisms.values():
         each.certificate(np.int64)  # A mechanism without a plan for these counts is refused here.
     identity, said = identified(corrects), stated(about)
-    release = Release(design, mechanisms, label, at_least, count, identity, row, said)
+    release = Release(design, mechanisms, label, at_least, count, identity, row, said, tier)
     if save is None and rounded is not None:
         raise TypeError("rounded goes with save: it is about the file")
     if save is not None:
@@ -150,11 +156,16 @@ def spend(
     whole: Fraction | float,
     losses: Counter[Fraction | float],
     label: str | None,
+    *,
+    tiers: Mapping[str, Fraction] | None = None,
 ) -> None:
-    """Book a release of this loss, whose noisy counts have these losses, or refuse it."""
+    """Book a release of this loss, whose noisy counts have these losses, or refuse it.
+
+    Of tiers, these are those of the finest one, and each is stated by name.
+    """
     if budget is not None:
         counts = Counter([whole]) if whole == math.inf else losses
-        book_table(as_budget(budget), whole, counts, label, design.neighbours)
+        book_table(as_budget(budget), whole, counts, label, design.neighbours, tiers=tiers)
 
 
 def draw(
@@ -177,6 +188,25 @@ def draw(
     return _published(release, library, noisy, _NO_CELLS)
 
 
+def draw_tiers(
+    tiers: Sequence[Release], library: Library | None, occupied: tuple[_Ints, _Ints]
+) -> list[Any]:
+    """Return the tables of all tiers of one table, which are given from the coarsest on."""
+    finest = tiers[-1]
+    exact, parts = all_nodes(finest.design, occupied), finest.design._parts
+    noisy = [np.empty_like(exact) for _ in tiers]
+    for block, each in finest.mechanisms.items():
+        assert isinstance(each, TierMechanism)
+        own = GeometricMechanism(each.epsilon, each.sensitivity, each.bounds)
+        drawn = own.tiers(exact[parts[block]], each.epsilons[:-1], threads=finest.threads)
+        for whole, counts in zip(noisy, drawn.values(), strict=True):
+            whole[parts[block]] = counts
+    return [
+        _published(each, library, counts, _NO_CELLS)
+        for each, counts in zip(tiers, noisy, strict=True)
+    ]
+
+
 def _published(
     release: Release, library: Library | None, noisy: _Ints, cells: _Ints
 ) -> NoisyTable | NoisyGroups:
@@ -184,7 +214,7 @@ def _published(
     known = release.design, release.mechanisms, release.label, library, noisy
     identity, at_least, about = release.identity, release.at_least, release.about
     if at_least is None:
-        return NoisyTable(*known, identity=identity, about=about)
+        return NoisyTable(*known, identity=identity, about=about, tier=release.tier)
     groups = partial(NoisyGroups, *known, cells=cells, at_least=at_least, identity=identity)
     return groups(rest=release.rest, about=about)
 

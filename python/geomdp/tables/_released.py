@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from geomdp.mechanism import GeometricMechanism
     from geomdp.tables._analysis.products import Block
     from geomdp.tables._layout import Layout
+    from geomdp.tables._tiers import Tier
 
 
 @_notebook.showable
@@ -36,6 +37,7 @@ class Released:
         "_library",
         "_part_of",
         "_rounded",
+        "_tier",
         "_values",
         "corrects",
         "design",
@@ -55,6 +57,7 @@ class Released:
         part_of: Fraction | None = None,
         rounded: int | None = None,
         about: Mapping[str, str] | None = None,
+        tier: Tier | None = None,
     ) -> None:
         #: Everything public about the table.
         self.design = design
@@ -71,6 +74,8 @@ class Released:
         # The number of whose multiples the noisy counts are.
         self._rounded = rounded
         self._about = dict(about or {})
+        # Which of several precisions of one table it is.
+        self._tier = tier
 
     @property
     def frame(self) -> Any:

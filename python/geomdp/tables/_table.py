@@ -12,11 +12,12 @@ from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism
-from geomdp.tables import _native, _release
+from geomdp.tables import _native, _release, _tiered
 from geomdp.tables._exact import all_nodes
 from geomdp.tables._groups import NoisyGroups
 from geomdp.tables._native import Library
 from geomdp.tables._noisy import NoisyTable
+from geomdp.tables._tiered import NoisyTiers
 from geomdp.tables._top import Searched
 
 if TYPE_CHECKING:
@@ -125,6 +126,21 @@ class Table(Searched):
         rounded: Integer | None = None,
         about: Mapping[str, str] | None = None,
     ) -> NoisyGroups: ...
+    @overload
+    def release(
+        self,
+        *,
+        tiers: Mapping[str, Real],
+        shares: Mapping[str, Sequence[Real]] | None = None,
+        bounds: Bounds | None = None,
+        budget: Budget | None = None,
+        label: str | None = None,
+        threads: int | None = None,
+        corrects: Released | NoisyTiers | None = None,
+        save: Mapping[str, str | PathLike[str]] | None = None,
+        rounded: Integer | None = None,
+        about: Mapping[str, str] | None = None,
+    ) -> NoisyTiers: ...
     @unseen
     def release(
         self,
@@ -135,15 +151,16 @@ class Table(Searched):
         bounds: Bounds | None = None,
         at_least: Integer | None = None,
         rest: tuple[Any, Real] | None = None,
+        tiers: Mapping[str, Real] | None = None,
         budget: Budget | None = None,
         label: str | None = None,
         threads: int | None = None,
-        corrects: Released | None = None,
-        save: str | PathLike[str] | None = None,
+        corrects: Released | NoisyTiers | None = None,
+        save: str | PathLike[str] | Mapping[str, str | PathLike[str]] | None = None,
         rounded: Integer | None = None,
         about: Mapping[str, str] | None = None,
-    ) -> NoisyTable | NoisyGroups:
-        """Return the noisy table, or its groups with large noisy counts.
+    ) -> NoisyTable | NoisyGroups | NoisyTiers:
+        """Return the noisy table, its groups with large noisy counts, or several precisions of it.
 
         Parameters
         ----------
@@ -164,6 +181,13 @@ class Table(Searched):
             out, with the sum of their counts, and this share of epsilon for its noise. The label
             is that of each column, or a mapping of column names to labels; none is a level. The row
             is there whether or not any group is left out.
+        tiers : mapping of names to numbers, optional
+            Instead of `epsilon`: the table at several precisions, such as
+            ``{"public": "0.1", "researchers": 1}``, each with the privacy loss of its readers for
+            the whole table, in increasing order. All together they lose the last one and no more,
+            which is what a budget books. All must be made by one call: two calls cost the sum. The
+            finest may be kept back and published later, for the same counts; never add its noise
+            to revised counts, which would publish them exactly. Not with `at_least`.
         budget : Budget, optional
             Books the privacy loss before any noise is drawn, and refuses a release that exceeds it.
             With `rho` or a plan it books the losses of the cells that one individual can change,
@@ -181,7 +205,7 @@ class Table(Searched):
             wrong with it is refused before anything is booked: its folder, its ending, a file of
             that name, so that a second run is not paid for, a missing library, levels that it
             cannot keep. If the disk fails after that, the error has the release as its attribute
-            ``released``.
+            ``released``. With `tiers`, a mapping of their names to a file for each.
         rounded : int, optional
             With `save`: publish multiples of this number, such as 5 or 10, as
             :meth:`NoisyTable.save` does. The result has the noisy counts before rounding.
@@ -192,8 +216,8 @@ class Table(Searched):
 
         Returns
         -------
-        NoisyTable or NoisyGroups
-            NoisyGroups with `at_least`, otherwise NoisyTable.
+        NoisyTable, NoisyGroups or NoisyTiers
+            NoisyGroups with `at_least`, NoisyTiers with `tiers`, otherwise NoisyTable.
 
         Raises
         ------
@@ -216,19 +240,20 @@ class Table(Searched):
         """
         if shares is not None and mechanism is not None:
             raise TypeError("shares go with epsilon: a mechanism is that of all depths")
+        design = self._design if shares is None else self._design.with_shares(shares)
+        how: dict[str, Any] = {
+            **{"bounds": bounds, "label": label, "threads": threads, "corrects": corrects},
+            **{"save": save, "rounded": rounded, "about": about},
+        }
+        if tiers is not None:
+            if (mechanism, epsilon, at_least, rest) != (None,) * 4:
+                raise TypeError(
+                    "tiers go without mechanism, epsilon, at_least and rest: give tiers alone"
+                )
+            held = self._library, self._occupied
+            return _tiered.release(design, held, tiers, budget=budget, **how)
         given = _release.prepare(
-            self._design if shares is None else self._design.with_shares(shares),
-            mechanism,
-            epsilon=epsilon,
-            bounds=bounds,
-            at_least=at_least,
-            rest=rest,
-            label=label,
-            threads=threads,
-            corrects=corrects,
-            save=save,
-            rounded=rounded,
-            about=about,
+            design, mechanism, epsilon=epsilon, at_least=at_least, rest=rest, **how
         )
         _release.spend(budget, given.design, *given.losses(), label)
         noisy = _release.draw(given, self._library, self._occupied)

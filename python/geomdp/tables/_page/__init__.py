@@ -149,29 +149,8 @@ def _limits(facts: Mapping[str, Any]) -> tuple[str, str]:
     return f"{kept}; what was beyond these limits was left out.", most
 
 
-def _sentences(facts: Mapping[str, Any]) -> list[str]:
-    """Return sentences that explain a release to readers new to differential privacy."""
-    epsilon = Fraction(facts["epsilon"])
-    odds = Fraction(
-        math.exp(min(float(epsilon), 700.0)) * (1 + 2**-40)
-    )  # more than the error of exp
-    alone = facts["individual"] is None and facts["l0"] == 1
-    if alone and facts["values"] is not None:
-        one, (low, high) = "one record", facts["values"]
-        limits = (
-            "These are sums of values. Each record counts as one individual, with a value from "
-            f"{low} to {high}: values beyond were cut."
-        )
-    elif alone and facts["linf"] == 1:
-        one, limits = "one record", "Each record counts as one individual."
-    else:
-        one = "one individual"
-        limits, most = _limits(facts)
-        if facts["individual"] is None:
-            limits = f"The publisher states that each individual counts {most}."
-    guess = f"the odds that {one} is among the data"
-    if facts["neighbours"] == "change":
-        guess = f"the odds between two guesses about {one}"
+def _noise(facts: Mapping[str, Any], epsilon: Fraction) -> str:
+    """Return sentences about the noise, and about what was done to noisy counts."""
     if facts["top"] is not None:
         noise = (
             f"Here are the names of {many(facts['top'], 'cell')}, the largest first, chosen by "
@@ -197,6 +176,43 @@ def _sentences(facts: Mapping[str, Any]) -> list[str]:
         noise += (
             f" Then counts were rounded to multiples of {facts['rounded']}: intervals allow for it."
         )
+    if facts["tier"] is not None:
+        finer = [x for x in map(Fraction, facts["tier"]["epsilons"]) if x > epsilon]
+        noise += f" This is the tier {facts['tier']['name']} of a table at several precisions."
+        if finer:
+            others = " and ".join(map(_up, finer))
+            noise += (
+                f" More precise ones exist, with a privacy loss of {others}: who has one of those "
+                "needs only the most precise."
+            )
+    if facts["corrects"]:
+        noise = f"This table corrects an earlier one (id {facts['corrects'][0]}). {noise}"
+    return noise
+
+
+def _sentences(facts: Mapping[str, Any]) -> list[str]:
+    """Return sentences that explain a release to readers new to differential privacy."""
+    epsilon = Fraction(facts["epsilon"])
+    odds = Fraction(
+        math.exp(min(float(epsilon), 700.0)) * (1 + 2**-40)
+    )  # more than the error of exp
+    alone = facts["individual"] is None and facts["l0"] == 1
+    if alone and facts["values"] is not None:
+        one, (low, high) = "one record", facts["values"]
+        limits = (
+            "These are sums of values. Each record counts as one individual, with a value from "
+            f"{low} to {high}: values beyond were cut."
+        )
+    elif alone and facts["linf"] == 1:
+        one, limits = "one record", "Each record counts as one individual."
+    else:
+        one = "one individual"
+        limits, most = _limits(facts)
+        if facts["individual"] is None:
+            limits = f"The publisher states that each individual counts {most}."
+    guess = f"the odds that {one} is among the data"
+    if facts["neighbours"] == "change":
+        guess = f"the odds between two guesses about {one}"
     if facts["part_of"] is not None:
         limits += (
             " These are steps of a stream, whose privacy loss for one record is "
@@ -207,10 +223,8 @@ def _sentences(facts: Mapping[str, Any]) -> list[str]:
             " Estimates add up to public totals, which the publisher states and which the privacy "
             "loss does not cover."
         )
-    if facts["corrects"]:
-        noise = f"This table corrects an earlier one (id {facts['corrects'][0]}). {noise}"
     return [
-        noise,
+        _noise(facts, epsilon),
         f"The privacy loss, epsilon, is {_up(epsilon)}: for somebody who knows all other records, "
         f"{guess} change by a factor of at most {_up(odds)}.",
         limits,

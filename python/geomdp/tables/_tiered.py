@@ -1,0 +1,180 @@
+"""One table at several precisions, for the privacy loss of the finest."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from geomdp import _notebook
+from geomdp._inputs import parameters
+from geomdp._inputs.parameters import Integer, Real
+from geomdp.tables import _release, _tiers
+from geomdp.tables._noisy import NoisyTable
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+    from os import PathLike
+
+    from geomdp.accounting import Budget
+    from geomdp.tables._layout import Layout
+
+
+@_notebook.showable
+class NoisyTiers(Mapping[str, NoisyTable]):
+    """One table at several precisions, made by ``table.release(tiers=...)``.
+
+    A mapping from the name of each tier, the coarsest first, to a :class:`NoisyTable` that can be
+    saved, asked and shown like any other. Whoever sees several of them loses the greatest of their
+    epsilons and no more. The noise of a tier is that of the next finer one with more added, so they
+    are not independent: the finest tier that a reader has is all that the reader needs.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from geomdp import tables
+    >>> table = tables.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
+    >>> tiers = table.release(tiers={"public": "0.1", "researchers": 1})
+    >>> tiers
+    <NoisyTiers of 2 counts: public at epsilon 0.1, researchers at epsilon 1>
+    >>> tiers["public"].privacy_loss(), len(tiers["researchers"].intervals(alpha=0.05))
+    (0.1, 2)
+
+    """
+
+    __slots__ = ("_tables",)
+
+    def __init__(self, tables: Mapping[str, NoisyTable]) -> None:
+        self._tables = dict(tables)
+
+    def __getitem__(self, name: str) -> NoisyTable:
+        if name not in self._tables:
+            raise KeyError(f"{parameters.shown(name)}: give one of {', '.join(self._tables)}")
+        return self._tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    @property
+    def finest(self) -> NoisyTable:
+        """The table of the greatest epsilon."""
+        return [*self._tables.values()][-1]
+
+    @property
+    def id(self) -> str:
+        """The id of the release, which all tiers share."""
+        return self.finest.id
+
+    @property
+    def epsilon(self) -> Fraction | float:
+        """The exact privacy loss of all tiers together for one individual: that of the finest."""
+        return self.finest.epsilon
+
+    def save(
+        self,
+        path: Mapping[str, str | PathLike[str]],
+        *,
+        overwrite: bool = False,
+        rounded: Integer | None = None,
+        about: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write each tier to a file of its own, as :meth:`NoisyTable.save` does.
+
+        Parameters
+        ----------
+        path : mapping of names to paths
+            A file for each tier. ``tiers["public"].save(path)`` writes one of them.
+        overwrite, rounded, about
+            As in :meth:`NoisyTable.save`, for all files.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> table = tables.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
+        >>> tiers = table.release(tiers={"public": "0.1", "researchers": 1})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     tiers.save({"public": f"{folder}/public.csv", "researchers": f"{folder}/fine.csv"})
+        ...     files = sorted(os.listdir(folder))
+        >>> files
+        ['fine.csv', 'fine.csv.json', 'public.csv', 'public.csv.json']
+
+        """
+        for name, each in _paths("path", path, self).items():
+            self[name].save(each, overwrite=overwrite, rounded=rounded, about=about)
+
+    def __repr__(self) -> str:
+        counts = _notebook.many(self.finest.design.cells, "count")
+        tiers = ", ".join(
+            f"{name} at epsilon {_notebook.short(each.epsilon)}" for name, each in self.items()
+        )
+        return f"<NoisyTiers of {counts}: {tiers}>"
+
+    def _repr_html_(self) -> str:
+        return _notebook.preformatted(repr(self))
+
+
+def release(
+    design: Layout,
+    held: tuple[Any, Any],
+    tiers: Mapping[str, Real],
+    *,
+    budget: Budget | None,
+    label: str | None,
+    corrects: Any,
+    save: Any,
+    **how: Any,
+) -> NoisyTiers:
+    """Return the tiers of a table, after they are booked once: :meth:`Table.release`.
+
+    What the table holds is its library, and its cells with records and their counts.
+    """
+    epsilons = _tiers.checked(tiers)
+    paths = _paths("save", save, tiers)
+    replaced = corrects.finest if isinstance(corrects, NoisyTiers) else corrects
+    prepared = [
+        _release.prepare(
+            design,
+            None,
+            epsilon=epsilon,
+            label=label,
+            corrects=replaced,
+            save=paths.get(tier.name),
+            tiers=tiers,
+            tier=tier,
+            **how,
+        )
+        for tier, epsilon in epsilons.items()
+    ]
+    finest = prepared[-1]
+    stated = {tier.name: epsilon for tier, epsilon in epsilons.items()}
+    _release.spend(budget, design, *finest.losses(), label, tiers=stated)
+    alike = [each._replace(identity=finest.identity) for each in prepared]
+    drawn = _release.draw_tiers(alike, *held)
+    made = NoisyTiers(dict(zip(stated, drawn, strict=True)))
+    return _release.saved(made, paths or None, how["rounded"])
+
+
+def _paths(parameter: str, given: Any, tiers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the file of each tier, all different, or none for None."""
+    if given is None:
+        return {}
+    wanted = f"a path for each tier: {parameters.shown([*tiers])}"
+    if not isinstance(given, Mapping):
+        raise TypeError(parameters.foreign(parameter, given, f"a mapping with {wanted}"))
+    if given.keys() != tiers.keys():
+        raise ValueError(f"{parameter} has other names than the tiers: give {wanted}")
+    places = set()
+    for each in given.values():
+        if not isinstance(each, str | os.PathLike):
+            raise TypeError(parameters.foreign(parameter, each, wanted))
+        with suppress(ValueError):  # What no system can hold is refused where it is rehearsed.
+            places.add(os.path.realpath(each))
+    if len(places) < len(given):
+        raise ValueError(f"{parameter} does not have different paths: give {wanted}")
+    return {name: given[name] for name in tiers}
