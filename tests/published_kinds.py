@@ -67,6 +67,14 @@ RELEASED["groups and rest"] = (
 )
 RELEASED["top"] = DESIGNS["texts"].count(PEOPLE).top(3, epsilon=1, about=ABOUT)
 RELEASED["bounds"] = DESIGNS["flat"].count(PEOPLE).release(epsilon=0.5, bounds=(0, 300))
+TIERS = {"public": "0.1", "researchers": 1}
+RELEASED |= {
+    f"tier {name}": each
+    for name, each in DESIGNS["margins"].count(PEOPLE).release(tiers=TIERS).items()
+}
+RELEASED["tier with bounds"] = (
+    DESIGNS["flat"].count(PEOPLE).release(tiers=TIERS, bounds=(0, 300))["public"]
+)
 RELEASED["rounded"] = DESIGNS["flat"].count(PEOPLE).release(epsilon=0.5)._to_multiples(10)
 RELEASED["rounded margins"] = RELEASED["margins"]._to_multiples(5)
 RELEASED["rounded groups"] = RELEASED["groups"]._to_multiples(10)

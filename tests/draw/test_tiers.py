@@ -16,13 +16,8 @@ from flint import arb, ctx, fmpq
 from geomdp import GeometricMechanism, testing
 from geomdp._kernel import core
 from geomdp.tiers import TierPlans
-from verifier.verify import (
-    VerificationError,
-    _parse,
-    _parse_step,
-    exact_distribution,
-    verify_tiers,
-)
+from laws import step_law, times
+from verifier.verify import VerificationError, verify_tiers
 
 CHAINS = [
     [1, Fraction(1, 10)],
@@ -137,32 +132,6 @@ def test_one_output() -> None:
 
 
 # --- The law of plans of full width, from certificates, in exact fractions. ---
-
-
-def step_law(tier: dict[str, Any]) -> list[list[Fraction]]:
-    """The law of a tier's draw or step, for each count or finer value."""
-    c, step = _parse(tier), _parse_step(tier)
-    rises, falls, floor, total = exact_distribution(c.digits, c.word, c.range)
-    r, n, slot = c.range, 1 << c.value_bits, Fraction(floor, total)
-    law = []
-    for x in range(r + 1):
-        drawn = [Fraction()] * (r + 1)
-        for m, (rise, fall) in enumerate(zip(rises, falls, strict=True)):
-            drawn[min(x + m, r)] += Fraction(rise, 2 * total)
-            drawn[max(x - m, 0)] += Fraction(fall, 2 * total)
-        stays = Fraction()
-        if step:
-            number = step.end if x in (0, r) else step.inside
-            stays = Fraction(number, 1 << c.word * step.limbs)
-        row = [(1 - stays) * p for p in drawn]
-        row[x] += stays * (1 - slot)
-        law.append([p + slot * Fraction(n - r if y == r else 1, n) for y, p in enumerate(row)])
-    return law
-
-
-def times(one: list[list[Fraction]], other: list[list[Fraction]]) -> list[list[Fraction]]:
-    columns = [*zip(*other, strict=True)]
-    return [[sum(p * q for p, q in zip(row, c, strict=True)) for c in columns] for row in one]
 
 
 def real(value: Fraction) -> arb:

@@ -57,6 +57,8 @@ PICKLED = [
     ),
     tables.count(pd.Series(["no"]), ["yes", "no"]).top(1, epsilon=1),
     SUMMED.release(epsilon=1),
+    tables.count(pd.Series(["no"]), ["yes", "no"]).release(tiers={"a": "0.1", "b": 1}),
+    tables.TierMechanism("0.1", ["0.1", 1]),
     MECHANISM.tier_plans([Fraction(1, 9)]),
     MECHANISM.tiers([1, 2], [Fraction(1, 9)]),
     TREE,

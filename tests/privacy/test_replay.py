@@ -31,6 +31,7 @@ import geomdp
 import geomdp.measurement as m
 import geomdp.tables.duckdb
 import geomdp.tables.polars
+import geomdp.tiers
 from geomdp import GeometricMechanism, _identity, tables
 from geomdp.accounting import Budget, _journal
 from geomdp.cli import main
@@ -99,6 +100,22 @@ class Core:
         target[...] = self._noise((*public, source.dtype.str, source.shape), source.copy(), draw)
 
 
+class Tiers:
+    """The core of several tiers, all of which are from one draw at the finest rate."""
+
+    def __init__(self, core: Any, rate: Any, recorder: Recorder) -> None:
+        self._core, self._noise = core, partial(recorder.noise, rate)
+
+    def release_into(self, source: Any, targets: Any, *rest: Any) -> None:
+        def draw() -> Any:
+            self._core.release_into(source, targets, *rest)
+            return [each.copy() for each in targets]
+
+        public = (source.dtype.str, source.shape, len(targets))
+        for target, noisy in zip(targets, self._noise(public, source.copy(), draw), strict=True):
+            target[...] = noisy
+
+
 def seen(result: Any, folder: Path) -> list[Any]:
     """Return all that is public about a result that can be saved."""
     result.save(folder / "file.csv")
@@ -145,6 +162,22 @@ def of_table(design: Design, make: Any, data: Any, folder: Path) -> tuple[Any, A
 @entry("tables.Design.count", "tables.Table.release")
 def whole_tables(draw: Any) -> Any:
     return partial(of_table, Design(LEVELS, **table_options(draw)), in_library(draw))
+
+
+@entry("tables.Table.release of tiers")
+def tiers_of_tables(draw: Any) -> Any:
+    make, design = in_library(draw), Design(LEVELS, **table_options(draw))
+
+    def run(data: pl.DataFrame, folder: Path) -> tuple[Any, Any]:
+        table, budget = design.count(make(data)), Budget(epsilon=1)
+        tiers = table.release(tiers={"public": "1/5", "office": EPSILON}, budget=budget)
+        told = [repr(tiers), repr(budget), budget.epsilon_of("public")]
+        for name, each in tiers.items():
+            (folder / name).mkdir()
+            told += seen(each, folder / name)
+        return tiers.epsilon, told
+
+    return run
 
 
 @entry("tables.SumAndCount.release")
@@ -376,6 +409,13 @@ def replay(run: Any, pair: list[pl.DataFrame], seed: int) -> None:
             "_core",
             property(lambda each: Core(CORE.__get__(each), each.rate, recorder), CORE.__set__),
         )
+        real = geomdp.tiers.prepared
+
+        def prepared(epsilons: Any, sensitivity: int, limits: Any) -> Any:
+            core, plans = real(epsilons, sensitivity, limits)
+            return Tiers(core, Fraction(epsilons[-1]) / sensitivity, recorder), plans
+
+        patch.setattr(geomdp.tiers, "prepared", prepared)
         # The draws of contributions are those of the individual, in both runs.
         patch.setattr(_ids, "numbers", lambda ids: np.array([int(n) for n in ids[0]], np.int64))
         key = seed.to_bytes(8, "little")
@@ -423,10 +463,10 @@ RELEASES = {
     "make_composition",
 }
 #: What needs OpenDP, whose own tests see what they send; what reflects the noisy
-#: counts in the core; exact results; and what is not private, and says so.
+#: counts in the core; exact results; what is not private, and says so; and what refuses.
 ELSEWHERE = (
     *("compat.opendp", "compat.diffprivlib.GeometricFolded"),
-    *("measurement.Transformation", "testing"),
+    *("measurement.Transformation", "testing", "tables.TierMechanism"),
 )
 
 

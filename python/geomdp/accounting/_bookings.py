@@ -6,10 +6,9 @@ import os
 import threading
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from geomdp._inputs import parameters
@@ -35,9 +34,9 @@ class Booking(NamedTuple):
         When it was booked, in UTC to the second.
     groups : tuple of str, or None
         The groups whose people may be in the release; None for everyone.
-    tiers : dict of str to Fraction
-        For a table at several precisions, the loss by those who see each of them, the last of which
-        is `loss`; empty for most.
+    tiers : tuple of pairs of str and Fraction
+        For a table at several precisions, the name of each tier and the loss by those who see it,
+        the last of which is `loss`; empty for most.
 
     Examples
     --------
@@ -55,14 +54,13 @@ class Booking(NamedTuple):
     cost: Fraction
     time: datetime
     groups: Groups
-    #: The same for all bookings without any; it is not to be changed.
-    tiers: Mapping[str, Fraction] = MappingProxyType({})
+    tiers: tuple[tuple[str, Fraction], ...] = ()
 
     def loss_of(self, seen: Collection[str]) -> Fraction:
         """Return the loss by readers who see these tiers; releases without tiers are for all."""
         if not self.tiers:
             return self.loss
-        return max((self.tiers[name] for name in self.tiers if name in seen), default=Fraction())
+        return max((loss for name, loss in self.tiers if name in seen), default=Fraction())
 
 
 class Entry(NamedTuple):
@@ -78,7 +76,7 @@ class Release(NamedTuple):
     label: str | None
     groups: Groups
     loss: Any
-    tiers: Mapping[str, Fraction]
+    tiers: tuple[tuple[str, Fraction], ...]
 
 
 class Spent:
@@ -148,7 +146,7 @@ class Spent:
 def _losses(entry: Entry) -> tuple[Any, ...]:
     """Return all that an entry says of losses."""
     booking = entry.booking
-    return booking.loss, tuple(booking.tiers.items()), frozenset(entry.costs.items())
+    return booking.loss, booking.tiers, frozenset(entry.costs.items())
 
 
 def present(own: Iterable[str], groups: Groups) -> Iterable[str]:

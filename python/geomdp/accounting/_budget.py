@@ -431,7 +431,7 @@ class Budget(Uncopied):
         if label is not None:
             parameters.check_text("label", label)
         with self._spending():
-            release = Release(label, self._groups, exact, tiers or {})
+            release = Release(label, self._groups, exact, tuple((tiers or {}).items()))
             self._store.book(release, lambda spent: self._take(cost, cells, spent))
 
     @contextmanager
@@ -563,7 +563,7 @@ class Budget(Uncopied):
 
         """
         entries = self._store.spent().histories(self._groups)
-        known = {name for each in self.history for name in each.tiers}
+        known = {name for each in self.history for name, _ in each.tiers}
         for name in tiers:
             if name not in known:
                 wanted = f"names of tiers that were booked, such as {parameters.shown([*known])}"

@@ -51,7 +51,7 @@ class Ledger(Journal):
                 "cost": {_text(cost): times for cost, times in taken.items()},
                 "time": now().isoformat(),
                 **({} if of.groups is None else {"groups": of.groups}),
-                **({"tiers": {x: _text(y) for x, y in of.tiers.items()}} if of.tiers else {}),
+                **({"tiers": {name: _text(each) for name, each in of.tiers}} if of.tiers else {}),
             }
 
         self._append(entry)
@@ -86,9 +86,10 @@ class Ledger(Journal):
         stated = fields.get("tiers", {})
         if not isinstance(stated, dict):
             raise TypeError("it has tiers of another form")
-        tiers = {name: parameters.ratio(each) for name, each in stated.items()}
-        epsilons = [*tiers.values()]
-        if tiers and epsilons != sorted({*epsilons, exact} - {Fraction(0)}):
+        tiers = tuple((name, parameters.ratio(each)) for name, each in stated.items())
+        # Each of them loses more than the one before, and the last one all.
+        losses = [Fraction(0), *(each for _, each in tiers)]
+        if losses != sorted({*losses}) or losses[-1] != (exact if tiers else 0):
             raise ValueError("it has tiers of another form")
         return Entry(Booking(label, exact, whole, when, groups, tiers), costs)
 

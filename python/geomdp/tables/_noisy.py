@@ -73,7 +73,7 @@ class NoisyTable(Released, Answers):
             part_of=self._part_of,
             rounded=self._rounded,
             about=self._about,
-            tier=self._tier,
+            tier=None if self._tier is None else tuple(self._tier),
         )
         return made, known
 

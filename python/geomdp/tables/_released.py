@@ -14,6 +14,7 @@ from geomdp import _notebook
 from geomdp._numerics import decimals
 from geomdp.tables import _about, _fields, _file, _layout, _native, _rounding
 from geomdp.tables._native import Coded, Library
+from geomdp.tables._tiers import Tier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from geomdp.mechanism import GeometricMechanism
     from geomdp.tables._analysis.products import Block
     from geomdp.tables._layout import Layout
-    from geomdp.tables._tiers import Tier
 
 
 @_notebook.showable
@@ -57,7 +57,7 @@ class Released:
         part_of: Fraction | None = None,
         rounded: int | None = None,
         about: Mapping[str, str] | None = None,
-        tier: Tier | None = None,
+        tier: tuple[str, tuple[Fraction, ...]] | None = None,
     ) -> None:
         #: Everything public about the table.
         self.design = design
@@ -75,7 +75,7 @@ class Released:
         self._rounded = rounded
         self._about = dict(about or {})
         # Which of several precisions of one table it is.
-        self._tier = tier
+        self._tier = None if tier is None else Tier(*tier)
 
     @property
     def frame(self) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from numpy.typing import DTypeLike
 
+from geomdp import _notebook
 from geomdp._inputs import arrays, parameters
 from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp.certificate import Certificate
@@ -52,6 +53,7 @@ def checked(tiers: Any) -> dict[Tier, Fraction]:
     return {Tier(name, tuple(found)): each for name, each in zip(tiers, found, strict=True)}
 
 
+@_notebook.showable
 @dataclass(frozen=True, slots=True)
 class _TierCertificate(Certificate):
     """What bounds the errors of one tier. What makes it private is the certificate of them all."""
@@ -70,8 +72,9 @@ class _TierCertificate(Certificate):
         return self.plans.to_json()
 
 
+@_notebook.showable
 class TierMechanism(GeometricMechanism):
-    """The noise of one tier of a table, as its readers know it. It draws nothing.
+    """The noise of one tier of a table, as its readers know it. It releases nothing.
 
     :attr:`NoisyTable.mechanisms` has it for tables that ``release(tiers=...)`` made. Accuracies and
     intervals are those of a release at this epsilon, with the errors of the tier's own distribution
@@ -110,7 +113,6 @@ class TierMechanism(GeometricMechanism):
         finest = GeometricMechanism(given[-1], sensitivity, bounds)
         self._epsilons = finest._tier_epsilons(given[:-1])
         self._place()
-        self._core: Any = _NoDraws(self._core)
 
     @property
     def epsilons(self) -> tuple[int | float | Fraction, ...]:
@@ -156,8 +158,10 @@ class TierMechanism(GeometricMechanism):
         known = {each.name: getattr(errors, each.name) for each in fields(errors)}
         return _TierCertificate(**known, plans=plans)
 
-    def _tier_epsilons(self, epsilons: Any) -> NoReturn:  # noqa: ARG002 (the base's)
+    def _draw(self, *_: Any) -> NoReturn:
         raise TypeError(_NO_DRAW)
+
+    _noisy = _tier_epsilons = top = _draw  # type: ignore[assignment]
 
     def _key(self) -> Any:
         return *super()._key(), self._epsilons
@@ -171,13 +175,3 @@ class TierMechanism(GeometricMechanism):
             f"{type(self).__name__}({self._epsilon!r}, {self._epsilons!r}, "
             f"sensitivity={self._sensitivity}{bounds})"
         )
-
-
-class _NoDraws:
-    """The core of a tier, which knows the limits of a dtype and refuses all else."""
-
-    def __init__(self, own: Any) -> None:
-        self.limits = own.limits
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise TypeError(_NO_DRAW)
