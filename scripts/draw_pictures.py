@@ -24,7 +24,7 @@ from matplotlib import pyplot
 
 from geomdp import GeometricMechanism, accuracy
 from geomdp.accounting import compose, zcdp
-from geomdp.tables import plot
+from geomdp.tables import Design, plot
 from geomdp.tables._analysis import span_trees
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,6 +52,7 @@ DAILY, DAYS, DELTA = 0.1, 365, 1e-6
 
 def main() -> None:
     release()
+    tiers()
     composition()
     streams()
 
@@ -119,6 +120,25 @@ def file(path: Path) -> str | None:
             f'<pre class="no-copy"><code>{text}</code></pre></details>'
         )
     return None
+
+
+def tiers() -> None:
+    """Draw the intervals of two tiers of one release around the true counts."""
+    counts = {"Ash": 135, "Birch": 110, "Cedar": 88, "Elm": 57, "Oak": 30, "Yew": 12}
+    people = pd.DataFrame({"ward": np.repeat([*counts], [*counts.values()])})
+    table = Design({"ward": [*counts]}).count(people)
+    noisy = table.release(tiers={"public": "0.1", "researchers": 1})
+    with picture("tiers", 4.6, 2.6) as figure:
+        axes = figure.subplots()
+        for (name, each), colour, width in zip(noisy.items(), (GREY, OURS), (6, 3), strict=True):
+            ends, places = each.intervals(alpha=0.05), np.arange(len(counts))
+            label = f"{name}, epsilon {each.privacy_loss():g}"
+            axes.hlines(places, ends["lower"], ends["upper"], colour, linewidth=width, label=label)
+        axes.plot([*counts.values()], places, "|", color=INK, ms=14, label="true count", zorder=3)
+        axes.set_yticks(places, [*counts])
+        axes.invert_yaxis()
+        axes.set(xlabel="count", xlim=(0, None))
+        figure.legend(loc="outside upper center", ncols=2)
 
 
 def composition() -> None:

@@ -46,6 +46,7 @@ def run(text: str, name: str, flags: int = 0) -> doctest.TestResults:
         ("guides/groups.md", 10),
         ("guides/top.md", 10),
         ("guides/schools.md", 15),
+        ("guides/tiers.md", 14),
         ("guides/rates.md", 15),
         ("guides/missing.md", 12),
         ("guides/keys.md", 20),
