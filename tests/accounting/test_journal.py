@@ -359,6 +359,7 @@ BOOKED = {"label": None, "loss": "1", "cost": {"1": 1}, "time": "2026-01-01T00:0
 STEP = {"step": 0, "shape": [1], "nodes": ["AAAAAAAAAAA="]}
 DEEP = '{"a": ' + "[" * 10**5 + "]" * 10**5 + "}"
 LONG = "1" * 10**6
+ID = "0123456789abcdef" * 2
 
 
 def head(kind: str, limits: Any, **more: Any) -> dict[str, Any]:
@@ -437,6 +438,10 @@ def head(kind: str, limits: Any, **more: Any) -> dict[str, Any]:
                 *(
                     BOOKED | {"groups": each}
                     for each in ([], ["c"], ["b", "a"], ["a", "a"], "a", "ab", [1], {"a": 1}, 0)
+                ),
+                *(
+                    BOOKED | {"ids": each}
+                    for each in ([], "", ID, [1], [ID, ID], [ID[1:]], [ID.upper()], {"0": ID}, 0)
                 ),
                 '{"label": null, "loss": "1", "cost": {"1": ' + LONG + "}}",
             )

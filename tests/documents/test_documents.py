@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot
 
-from geomdp import cli
+from geomdp import cli, tables
+from geomdp.accounting import Budget
 from geomdp.accuracy import epsilon_to_accuracy
 from geomdp.distribution import TwoSidedGeometric
 
@@ -287,6 +288,8 @@ def test_commands(
     for name, levels in {"towns": "Oslo\nRome\n", "sexes": "f\nm\n"}.items():
         (tmp_path / f"{name}.txt").write_text(levels)
     monkeypatch.chdir(tmp_path)
+    towns = tables.count(pd.Series(["Oslo"], name="town"), ["Oslo", "Rome"])
+    towns.release(epsilon=1, budget=Budget.open("2026.jsonl", epsilon=6), save="2026-10.csv")
     assert cli.main(shlex.split(command)) == 0
     assert capsys.readouterr().out == re.sub("^    ", "", printed, flags=re.MULTILINE)
 

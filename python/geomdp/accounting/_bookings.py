@@ -34,6 +34,9 @@ class Booking(NamedTuple):
         When it was booked, in UTC to the second.
     groups : tuple of str, or None
         The groups whose people may be in the release; None for everyone.
+    ids : tuple of str
+        The ids of the tables or of the stream that it paid for, which their files state too; none
+        for a loss that was booked by itself.
 
     Examples
     --------
@@ -51,6 +54,7 @@ class Booking(NamedTuple):
     cost: Fraction
     time: datetime
     groups: Groups
+    ids: tuple[str, ...] = ()
 
 
 class Entry(NamedTuple):
@@ -175,13 +179,22 @@ def _names(name: str, groups: Any) -> list[str]:
 Decide: TypeAlias = Callable[[Spent], Counter[Fraction]]
 
 
+class Asked(NamedTuple):
+    """A release that is to be booked."""
+
+    label: str | None
+    groups: Groups
+    loss: Any
+    ids: tuple[str, ...]
+
+
 class Store(Protocol):
     """Where bookings are kept: in memory or in a ledger."""
 
     def spent(self) -> Spent:
         """Return what was booked."""
 
-    def book(self, label: str | None, groups: Groups, loss: Any, decide: Decide) -> None:
+    def book(self, asked: Asked, decide: Decide) -> None:
         """Book a release in one step, unless `decide` refuses it or its label is taken."""
 
 
@@ -190,23 +203,25 @@ class Memory:
 
     __slots__ = ("_lock", "_process", "_spent")
 
-    def __init__(self) -> None:
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self._spent = Spent()
+        self._spent.entries += entries
         self._lock, self._process = threading.Lock(), os.getpid()
 
     def spent(self) -> Spent:
         return self._spent
 
-    def book(self, label: str | None, groups: Groups, loss: Fraction, decide: Decide) -> None:
+    def book(self, asked: Asked, decide: Decide) -> None:
         if os.getpid() != self._process:
             raise RuntimeError(
                 "a forked process has a copy of this budget, and each copy could be spent: "
                 "open a ledger in each process with Budget.open"
             )
         with self._lock:
-            self._spent.check_new(label, groups)
+            self._spent.check_new(asked.label, asked.groups)
             taken = decide(self._spent)
-            booking = Booking(label, loss, composition.total(taken), now(), groups)
+            label, groups, loss, ids = asked
+            booking = Booking(label, loss, composition.total(taken), now(), groups, ids)
             self._spent.entries.append(Entry(booking, taken))
 
 

@@ -10,9 +10,10 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
+from geomdp._identity import stated
 from geomdp._inputs import parameters
 from geomdp._numerics import composition
-from geomdp.accounting._bookings import Booking, Decide, Entry, Groups, Spent, chosen, declared, now
+from geomdp.accounting._bookings import Asked, Booking, Decide, Entry, Spent, chosen, declared, now
 from geomdp.accounting._journal import Journal, Seen, parsed
 
 
@@ -31,7 +32,15 @@ class Ledger(Journal):
         self._spent.entries = self._items()
         return self._spent
 
-    def book(self, label: str | None, groups: Groups, loss: Fraction, decide: Decide) -> None:
+    def final(self) -> tuple[list[Entry], str]:
+        """Return all final entries, and the digest of the last one, with all before it."""
+        self._items()
+        seen = self._seen
+        return seen.items[: seen.n], seen.last
+
+    def book(self, asked: Asked, decide: Decide) -> None:
+        label, groups, loss, ids = asked
+
         def entry(before: list[Entry]) -> dict[str, Any]:
             self._spent.entries = before
             self._spent.check_new(label, groups)
@@ -42,6 +51,7 @@ class Ledger(Journal):
                 "cost": {_text(cost): times for cost, times in taken.items()},
                 "time": now().isoformat(),
                 **({} if groups is None else {"groups": groups}),
+                **({"ids": ids} if ids else {}),
             }
 
         self._append(entry)
@@ -72,8 +82,12 @@ class Ledger(Journal):
             and list(groups := chosen(tuple(groups), self._groups)) != fields["groups"]
         ):
             raise ValueError("it has groups of another form")
+        ids = fields.get("ids")
+        if ids is not None:
+            first, others = stated(ids[0], ids[1:])
+            ids = (first, *others)
         whole = composition.total(costs)
-        return Entry(Booking(label, parameters.ratio(loss), whole, when, groups), costs)
+        return Entry(Booking(label, parameters.ratio(loss), whole, when, groups, ids or ()), costs)
 
 
 def grouped(listed: Any) -> tuple[str, ...]:

@@ -150,11 +150,13 @@ def spend(
     whole: Fraction | float,
     losses: Counter[Fraction | float],
     label: str | None,
+    *identities: Identity,
 ) -> None:
-    """Book a release of this loss, whose noisy counts have these losses, or refuse it."""
+    """Book tables of this loss in all, whose noisy counts have these losses, or refuse them."""
     if budget is not None:
         counts = Counter([whole]) if whole == math.inf else losses
-        book_table(as_budget(budget), whole, counts, label, design.neighbours)
+        ids = tuple(own for own, _ in identities)
+        book_table(as_budget(budget), whole, counts, label, ids, neighbours=design.neighbours)
 
 
 def draw(

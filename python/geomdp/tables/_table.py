@@ -230,7 +230,7 @@ class Table(Searched):
             rounded=rounded,
             about=about,
         )
-        _release.spend(budget, given.design, *given.losses(), label)
+        _release.spend(budget, given.design, *given.losses(), label, given.identity)
         noisy = _release.draw(given, self._library, self._occupied)
         return _release.saved(noisy, save, rounded)
 
