@@ -116,6 +116,34 @@ def test_interval_of_an_ab_test_covers_the_effect() -> None:
     assert covered.mean() < 0.35
 
 
+def test_a_change_of_two_percent_is_found_as_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The counts of the recipe: over all noise, and for samples whose size varies too."""
+    monkeypatch.chdir(tmp_path)
+    [block] = FENCED.findall((ROOT / "docs/cookbook/change.md").read_text())
+    assert run(block, "change").failed == 0
+    plan = pd.read_csv("plan.csv")
+    rng, size = np.random.default_rng(2026), 40_000
+    for epsilon, error, count, sample in plan.itertuples(index=False):
+        reach = 40 * error
+        pmf = TwoSidedGeometric(scale=2 / epsilon).pmf(np.arange(-reach, reach + 1))
+        noise = np.convolve(pmf, pmf)  # of a difference, from -2 * reach
+        value = np.arange(-2 * reach, 2 * reach + 1)
+        assert noise[abs(value) > error].sum() <= 0.05 < noise[abs(value) >= error].sum()
+
+        def found(change: float, noise: Any = noise, value: Any = value, error: Any = error) -> Any:
+            return noise[change + value > error].sum()
+
+        assert count * 0.02 == 2 * error + 1
+        assert found(count * 0.02) >= 0.975
+        assert found(error - 0.5) < 0.5
+        before, after = rng.poisson([[sample], [1.02 * sample]], (2, size))
+        change = after - before + rng.choice(value, size, p=noise / noise.sum())
+        reached = change > (error**2 + 1.96**2 * (before + after)) ** 0.5
+        assert abs(reached.mean() - 0.975) < 0.006
+
+
 #: The number of municipalities of each county of Norway.
 COUNTIES = {
     **{"Oslo": 1, "Rogaland": 23, "Møre og Romsdal": 27, "Nordland": 41, "Østfold": 12},
