@@ -433,7 +433,7 @@ def head(kind: str, limits: Any, **more: Any) -> dict[str, Any]:
                 *(BOOKED | {"cost": {each: 1}} for each in ("1e99999999", "-1", "1/0", LONG, "")),
                 *(BOOKED | {"cost": {"1": each}} for each in (0, -1, True, 1.0, 1e999, "1", None)),
                 *(BOOKED | {"cost": each} for each in ([], 1, None, "1")),
-                *(BOOKED | {"label": each} for each in (1, [], {})),
+                *(BOOKED | {"label": each} for each in (1, [], {}, "\ud800")),
                 *(BOOKED | {"time": each} for each in (1, "x", LONG)),
                 *(
                     BOOKED | {"groups": each}

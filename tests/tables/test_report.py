@@ -67,7 +67,7 @@ def reported(budget: Budget, folder: Path, *files: str, **options: Any) -> Parts
 
 
 def digest(path: Path) -> str:
-    return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_each_release_is_beside_its_files_of_every_kind(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_each_release_is_beside_its_files_of_every_kind(tmp_path: Path) -> None:
     page = reported(Budget.open(tmp_path / "2026.jsonl"), tmp_path, *files)
     assert (tmp_path / "2026.jsonl").read_bytes() == before
     names, *rows = page.rows["Releases"]
-    assert names == ["Booked (UTC)", "Label", "Groups", "Privacy loss", "File", "Digest"]
+    assert names == ["Booked (UTC)", "Label", "Groups", "Privacy loss", "File", "SHA-256"]
     assert [row[1:5] for row in rows] == [
         ["May", "x", "0.4", "x.csv"],
         ["May", "y", "0.4", "y.csv"],
@@ -132,7 +132,7 @@ STATED = [
     Stated(
         lambda: Budget("1/3"),
         ["0.1"],
-        "epsilon 1/3",
+        "epsilon 0.3333333333333333",
         "epsilon 0.1",
         "epsilon 0.2333333333333333",
         [["0.1"]],
@@ -222,6 +222,18 @@ def test_a_report_is_of_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         with monkeypatch.context() as patch:
             patch.setattr(_statement, "_state", late)
             assert _statement.statement(budget) == before
+
+
+def test_huge_numbers_and_names_that_are_no_text_are_reported(tmp_path: Path) -> None:
+    budget = Budget.open(tmp_path / "2026.jsonl", epsilon=10**400)
+    budget.book(10**400 - 1)
+    name = b"\xff.csv".decode(errors="surrogateescape")
+    TABLE.release(epsilon=1, budget=budget, save=tmp_path / "a.csv")
+    (tmp_path / "a.csv").rename(tmp_path / name)
+    (tmp_path / "a.csv.json").rename(tmp_path / f"{name}.json")
+    page = reported(budget, tmp_path, name)
+    assert (page.facts["Spent"], page.facts["Left"]) == ("epsilon inf", "epsilon 0")
+    assert page.rows["Releases"][2][-2] == "\ufffd.csv"
 
 
 def test_what_cannot_be_reported_is_refused_and_leaves_no_file(tmp_path: Path) -> None:

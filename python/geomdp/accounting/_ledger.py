@@ -64,7 +64,9 @@ class Ledger(Journal):
     def _item(self, line: bytes, start: int, before: str) -> Entry:  # noqa: ARG002 (the base's)
         fields = parsed(line)
         label, loss, cost, time = (fields[name] for name in ("label", "loss", "cost", "time"))
-        if not isinstance(label, str | None) or not isinstance(cost, dict):
+        if label is not None:
+            parameters.check_text("label", label)
+        if not isinstance(cost, dict):
             raise ValueError("it has a booking of another form")
         costs = Counter(
             {

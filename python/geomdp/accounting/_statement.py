@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from geomdp.accounting._plan import Plan
 
 
 class Statement(NamedTuple):
-    """A budget at one moment. Numbers are texts: those of losses rounded up, others down."""
+    """A budget at one moment. Numbers are texts: losses rounded up, the limit and the rest down."""
 
     limit: str
     spent: str
@@ -39,7 +40,8 @@ def statement(value: Any) -> Statement:
         entries = store.spent().entries
     budget = given._view(_store=Memory(entries), _plan=None if plan is None else Plan(plan.losses))
     unit = "rho" if budget._by_rho else "epsilon"
-    limit, (spent, left) = f"{unit} {budget._limit}", _state(budget)
+    limit = f"{unit} {_text(Fraction(budget._limit), decimals.down)}"
+    spent, left = _state(budget)
     if plan is None:
         spent, left = f"{unit} {spent}", f"{unit} {left}"
     else:
@@ -71,5 +73,6 @@ def _state(budget: Budget) -> tuple[str, str]:
 
 def _text(exact: Fraction, rounded: Callable[[Fraction], float]) -> str:
     """Return a number as a decimal that equals it, if there is a short one, or as a float."""
-    short = f"{float(exact):.12g}"
-    return short if Fraction(short) == exact else str(rounded(exact))
+    number = rounded(exact)
+    short = f"{number:.12g}"
+    return short if math.isfinite(number) and Fraction(short) == exact else str(number)

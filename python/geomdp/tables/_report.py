@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geomdp import _new_file
@@ -21,10 +22,11 @@ _EXPLAINED = (
     "Epsilon bounds the privacy loss: with or without the records of one individual, the "
     "probability of any published table differs by a factor of at most exp(epsilon). The losses of "
     "releases add up, and the budget refuses a release that would exceed its limit.",
-    "A file is beside the release whose id it states. Each was read, and its rows have the digest "
-    "that its description states: compare it with that of your copy, as sha256sum prints it.",
-    "A budget knows the releases that it was told of, and this report the files that it was given. "
-    "No count is in it, neither an exact nor a noisy one.",
+    "A file is listed beside the release whose id it states. Each was read and checked when this "
+    "report was made; if the digest of your copy, as sha256sum prints it, is the same, it is the "
+    "same file.",
+    "A budget knows only the releases that it was told of, and this report only the files that it "
+    "was given. It contains no counts, neither exact nor noisy ones.",
 )
 
 
@@ -51,8 +53,8 @@ def report(
     The page works in any browser without a network, and has no scripts. It states the limit, what
     is spent and what is left, for each group too; the time, the label and the privacy loss of each
     release; and the names and SHA-256 digests of the files that have the id of a release. Files
-    that this budget did not pay for are listed apart. No count is in it. Labels, groups and
-    names of files are, so do not keep secrets in them.
+    that this budget did not pay for are listed apart. The page has no counts, but it has the
+    labels, the groups and the names of files, so keep secrets out of these.
 
     Parameters
     ----------
@@ -89,8 +91,8 @@ def report(
     ...     noisy = table.release(epsilon=0.5, budget=budget, label="May", save=file)
     ...     tables.report(accounting.Budget.open(ledger), page, [file])
     ...     text = pathlib.Path(page).read_text()
-    >>> [each in text for each in ("epsilon 5.5", "May", "may.csv", "sha256")]
-    [True, True, True, True]
+    >>> [each in text for each in ("epsilon 5.5", "May", "may.csv")]
+    [True, True, True]
 
     """
     said = {} if about is None else _about.checked(about)
@@ -116,8 +118,10 @@ def free(name: str, path: Any, *, overwrite: bool = False) -> Path:
 def _read_file(path: Any) -> _File:
     source, _ = _formats.of("files", path, to_read=True)
     release, _, digest = _read.opened(source)
-    loss = str(release.privacy_loss())
-    return _File(release.id, source.name, release.label or "", loss, digest)
+    # A file's name may be no text.
+    name = os.fsencode(source.name).decode(errors="replace")
+    loss, shown = str(release.privacy_loss()), digest.removeprefix("sha256:")
+    return _File(release.id, name, release.label or "", loss, shown)
 
 
 def _sections(state: Statement, files: list[_File]) -> dict[str, str]:
@@ -138,14 +142,14 @@ def _sections(state: Statement, files: list[_File]) -> dict[str, str]:
     paid = {own for each in state.bookings for own in each.ids}
     others = [each[1:] for each in files if each.id not in paid]
     if others:
-        names = ["File", "Label", "Privacy loss", "Digest"]
+        names = ["File", "Label", "Privacy loss", "SHA-256"]
         sections["Files that this budget did not pay for"] = _page.table(names, others)
     return sections | {"What does this mean?": _page.paragraphs(_EXPLAINED)}
 
 
 def _releases(state: Statement, files: list[_File]) -> tuple[list[str], list[list[str]]]:
     """Return the names of columns, and a row for each release and file."""
-    names = ["Booked (UTC)", "Label", "Groups", "Privacy loss", "Cost", "File", "Digest"]
+    names = ["Booked (UTC)", "Label", "Groups", "Privacy loss", "Cost", "File", "SHA-256"]
     rows = []
     for booking, losses in zip(state.bookings, state.losses, strict=True):
         groups = "all" if booking.groups is None else ", ".join(booking.groups)
