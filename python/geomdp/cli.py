@@ -286,6 +286,18 @@ def _publish(
     return ""
 
 
+def _report(given: argparse.Namespace) -> str:
+    from geomdp.tables import _report as made  # noqa: PLC0415 (other commands read no release)
+
+    with _refusing_parameters():
+        made.free("OUT", given.target)
+    try:
+        made.report(accounting.Budget.open(given.ledger), given.target, given.files)
+    except ValueError as error:
+        raise delimited.DataError(str(error)) from None
+    return ""
+
+
 def _lines(path: str) -> list[str]:
     """Return the lines of a file of levels."""
     try:
@@ -594,6 +606,21 @@ needs geomdp[tables] and pandas, Polars or PyArrow.""",
         "source target --by --levels --tree --root --leaves-only --individual --l0 --linf "
         "--epsilon --bounds --delimiter",
     ),
+    "report": _Command(
+        _report,
+        "what was spent of a budget, as a page for auditors",
+        """\
+Write a page about a budget that is kept in a file, its ledger: the limit, what is
+spent and what is left; the time, label and privacy loss of each release; and the
+names and SHA-256 digests of published files, each beside the release that has its
+id. OUT ends with .html and must not exist.
+
+The ledger is read and not changed, and none of its limits is needed. A FILE ends
+with .csv or .parquet, and its description is beside it. One that this budget did
+not pay for is listed apart. The page has no count, but it has the labels.""",
+        "2026.jsonl report.html 2026-10.csv",
+        "ledger target files",
+    ),
 }
 
 #: The metavariable, the help, and the other arguments of each option.
@@ -660,6 +687,8 @@ _OPTIONS: dict[str, tuple[Any, str, dict[str, Any]]] = {
         "the tree of a column, a CSV file",
         {"action": "append", "dest": "levels", "type": _TreeFile},
     ),
+    "files": ("FILE", "a published file; may be repeated", {"nargs": "*"}),
+    "ledger": ("LEDGER", "the file of a budget", {}),
     "losses": (
         "E[xN]",
         "privacy loss of a release, or of each of N releases",

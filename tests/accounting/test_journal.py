@@ -359,6 +359,7 @@ BOOKED = {"label": None, "loss": "1", "cost": {"1": 1}, "time": "2026-01-01T00:0
 STEP = {"step": 0, "shape": [1], "nodes": ["AAAAAAAAAAA="]}
 DEEP = '{"a": ' + "[" * 10**5 + "]" * 10**5 + "}"
 LONG = "1" * 10**6
+ID = "0123456789abcdef" * 2
 
 
 def head(kind: str, limits: Any, **more: Any) -> dict[str, Any]:
@@ -432,11 +433,15 @@ def head(kind: str, limits: Any, **more: Any) -> dict[str, Any]:
                 *(BOOKED | {"cost": {each: 1}} for each in ("1e99999999", "-1", "1/0", LONG, "")),
                 *(BOOKED | {"cost": {"1": each}} for each in (0, -1, True, 1.0, 1e999, "1", None)),
                 *(BOOKED | {"cost": each} for each in ([], 1, None, "1")),
-                *(BOOKED | {"label": each} for each in (1, [], {})),
+                *(BOOKED | {"label": each} for each in (1, [], {}, "\ud800")),
                 *(BOOKED | {"time": each} for each in (1, "x", LONG)),
                 *(
                     BOOKED | {"groups": each}
                     for each in ([], ["c"], ["b", "a"], ["a", "a"], "a", "ab", [1], {"a": 1}, 0)
+                ),
+                *(
+                    BOOKED | {"ids": each}
+                    for each in ([], "", ID, [1], [ID, ID], [ID[1:]], [ID.upper()], {"0": ID}, 0)
                 ),
                 '{"label": null, "loss": "1", "cost": {"1": ' + LONG + "}}",
             )

@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot
 
-from geomdp import cli
+from geomdp import cli, tables
+from geomdp.accounting import Budget
 from geomdp.accuracy import epsilon_to_accuracy
 from geomdp.distribution import TwoSidedGeometric
 
@@ -51,7 +52,7 @@ def run(text: str, name: str, flags: int = 0) -> doctest.TestResults:
         ("guides/missing.md", 12),
         ("guides/keys.md", 20),
         ("guides/corrections.md", 10),
-        ("guides/excel.md", 6),
+        ("guides/excel.md", 10),
         ("guides/page.md", 5),
         ("guides/rounding.md", 10),
         ("guides/suppression.md", 18),
@@ -114,6 +115,64 @@ def test_interval_of_an_ab_test_covers_the_effect() -> None:
     alone = TwoSidedGeometric(scale=1).var() * (rate**2 + (1 - rate) ** 2) / total**2
     covered = abs(rate[1] - rate[0] - 0.1) <= 1.96 * np.sqrt(alone.sum(axis=0))
     assert covered.mean() < 0.35
+
+
+def test_copies_for_spreadsheets_keep_every_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the guide: the bytes that a double click needs, and no cell that runs."""
+    monkeypatch.chdir(tmp_path)
+    blocks = FENCED.findall((ROOT / "docs/guides/excel.md").read_text())
+    [block] = [each for each in blocks if "cases-excel.csv" in each]
+    [names] = [each for each in blocks if "names = " in each]
+    levels = ["Zürich", "=1+1", "'@x", "10-19", "007", "NA", "a;b", "-1", "\t="]
+    made = tables.Design({"region": levels}).count(pd.DataFrame({"region": levels * 50}))
+    noisy = made.release(epsilon=1, save="cases.csv")
+    examples = doctest.DocTestParser().get_examples(block + names)
+    found = {"pd": pd, "noisy": noisy}
+    exec("".join(each.source for each in examples[:-1]), found)
+    cells = pd.read_csv("cases.csv", dtype=str, keep_default_na=False)
+    for name in ("cases", "percent"):
+        content = Path(f"{name}-excel.csv").read_bytes()
+        assert content.startswith(b"\xef\xbb\xbfregion;")
+        again = pd.read_csv(f"{name}-excel.csv", sep=";", dtype=str, keep_default_na=False)
+        assert len(again) == len(levels)
+        if name == "cases":
+            pd.testing.assert_frame_equal(again, cells)
+        else:
+            assert again["percent"].str.contains(",").any()
+            assert not again["percent"].str.contains(".", regex=False).any()
+    # But for numbers, the apostrophes are those of the file.
+    known = cells["region"].where(cells["region"] != "-1", "'-1")
+    assert found["names"].tolist() == known.tolist()
+
+
+def test_a_change_of_two_percent_is_found_as_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The counts of the recipe: over all noise, and for samples whose size varies too."""
+    monkeypatch.chdir(tmp_path)
+    [block] = FENCED.findall((ROOT / "docs/cookbook/change.md").read_text())
+    assert run(block, "change").failed == 0
+    plan = pd.read_csv("plan.csv")
+    rng, size = np.random.default_rng(2026), 40_000
+    for epsilon, error, count, sample in plan.itertuples(index=False):
+        reach = 40 * error
+        pmf = TwoSidedGeometric(scale=2 / epsilon).pmf(np.arange(-reach, reach + 1))
+        noise = np.convolve(pmf, pmf)  # of a difference, from -2 * reach
+        value = np.arange(-2 * reach, 2 * reach + 1)
+        assert noise[abs(value) > error].sum() <= 0.05 < noise[abs(value) >= error].sum()
+
+        def found(change: float, noise: Any = noise, value: Any = value, error: Any = error) -> Any:
+            return noise[change + value > error].sum()
+
+        assert count * 0.02 == 2 * error + 1
+        assert found(count * 0.02) >= 0.975
+        assert found(error - 0.5) < 0.5
+        before, after = rng.poisson([[sample], [1.02 * sample]], (2, size))
+        change = after - before + rng.choice(value, size, p=noise / noise.sum())
+        reached = change > (error**2 + 1.96**2 * (before + after)) ** 0.5
+        assert abs(reached.mean() - 0.975) < 0.006
 
 
 #: The number of municipalities of each county of Norway.
@@ -288,6 +347,8 @@ def test_commands(
     for name, levels in {"towns": "Oslo\nRome\n", "sexes": "f\nm\n"}.items():
         (tmp_path / f"{name}.txt").write_text(levels)
     monkeypatch.chdir(tmp_path)
+    towns = tables.count(pd.Series(["Oslo"], name="town"), ["Oslo", "Rome"])
+    towns.release(epsilon=1, budget=Budget.open("2026.jsonl", epsilon=6), save="2026-10.csv")
     assert cli.main(shlex.split(command)) == 0
     assert capsys.readouterr().out == re.sub("^    ", "", printed, flags=re.MULTILINE)
 

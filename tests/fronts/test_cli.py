@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -834,9 +835,12 @@ def test_help_examples_work(main: Main, tmp_path: Path, command: list[str]) -> N
     assert argv[: len(command)] == command
     (tmp_path / "visits.csv").write_text("who,sex\n1,f\n")
     (tmp_path / "sexes.txt").write_text("f\nm\n")
+    budget = geomdp.accounting.Budget.open(tmp_path / "2026.jsonl", epsilon=6)
+    sexes = geomdp.tables.Design({"sex": ["f", "m"]}).count(pd.DataFrame({"sex": ["f"]}))
+    sexes.release(epsilon=1, budget=budget, save=tmp_path / "2026-10.csv")
     done = main(*argv)
     assert (done.code, done.err) == (0, "")
-    assert bool(done.out) == (argv[:1] not in (["count"], ["release"]))
+    assert bool(done.out) == (argv[:1] not in (["count"], ["release"], ["report"]))
 
 
 #: Buffered and unbuffered: the interpreter flushes a buffer again at exit.

@@ -141,6 +141,15 @@ def test_what_no_file_keeps_is_met_before_anything_is_paid(tmp_path: Path) -> No
 
 
 @calls
+def test_a_booking_has_the_id_of_its_release(name: str, tmp_path: Path) -> None:
+    budget = Budget.open(tmp_path / "2026.jsonl", epsilon=9)
+    found = CALLS[name](budget=budget, save=tmp_path / "x.csv")
+    for each in (budget, Budget.open(tmp_path / "2026.jsonl")):
+        assert [booking.ids for booking in each.history] == [(found.id,)]
+    assert geomdp.read(tmp_path / "x.csv").id == found.id
+
+
+@calls
 def test_a_second_run_meets_the_file_and_not_the_budget(name: str, tmp_path: Path) -> None:
     budget = Budget.open(tmp_path / "2026.jsonl", epsilon=9)
     for end in ENDS:
@@ -227,6 +236,8 @@ def test_a_crash_between_booking_and_file_leaves_the_booking_alone(
 NO_FILE = {
     # It books before its own file gets its name: tests/tables/test_streams.py.
     "geomdp.tables.streams.Stream.open",
+    # It pays for nothing: tests/tables/test_report.py.
+    "geomdp.tables.report",
 }
 
 

@@ -320,6 +320,18 @@ def test_a_forged_ledger_is_refused(tiers: Any) -> None:
             ledger.checked(ledger._item, line, 0, "")
 
 
+def test_a_report_shows_the_files_of_all_tiers(tmp_path: Path) -> None:
+    budget = Budget.open(tmp_path / "2026.jsonl", epsilon=3)
+    paths = {name: tmp_path / f"{name}.csv" for name in TIERS}
+    tiers = SMALL.count(RECORDS).release(tiers=TIERS, budget=budget, label="May", save=paths)
+    assert budget.history[0].ids == (tiers.id,)
+    tables.report(budget, tmp_path / "report.html", paths.values())
+    text = (tmp_path / "report.html").read_text()
+    for name, loss in (("public", 0.1), ("researchers", 0.5), ("office", 1)):
+        assert f"{name}.csv (the tier {name}, epsilon {float(loss)})" in text
+    assert "did not pay for" not in text
+
+
 # Refusals
 
 

@@ -34,6 +34,9 @@ class Booking(NamedTuple):
         When it was booked, in UTC to the second.
     groups : tuple of str, or None
         The groups whose people may be in the release; None for everyone.
+    ids : tuple of str
+        The ids of the tables or of the stream that it paid for, which their files state too; none
+        for a loss that was booked by itself.
     tiers : tuple of pairs of str and Fraction
         For a table at several precisions, the name of each tier and the loss by those who see it,
         the last of which is `loss`; empty for most.
@@ -54,6 +57,7 @@ class Booking(NamedTuple):
     cost: Fraction
     time: datetime
     groups: Groups
+    ids: tuple[str, ...] = ()
     tiers: tuple[tuple[str, Fraction], ...] = ()
 
     def loss_of(self, seen: Collection[str]) -> Fraction:
@@ -68,15 +72,6 @@ class Entry(NamedTuple):
 
     booking: Booking
     costs: Counter[Fraction]
-
-
-class Release(NamedTuple):
-    """A release to book: what a :class:`Booking` says of it but for cost and time."""
-
-    label: str | None
-    groups: Groups
-    loss: Any
-    tiers: tuple[tuple[str, Fraction], ...]
 
 
 class Spent:
@@ -200,13 +195,23 @@ def _names(name: str, groups: Any) -> list[str]:
 Decide: TypeAlias = Callable[[Spent], Counter[Fraction]]
 
 
+class Asked(NamedTuple):
+    """A release that is to be booked."""
+
+    label: str | None
+    groups: Groups
+    loss: Any
+    ids: tuple[str, ...]
+    tiers: tuple[tuple[str, Fraction], ...]
+
+
 class Store(Protocol):
     """Where bookings are kept: in memory or in a ledger."""
 
     def spent(self) -> Spent:
         """Return what was booked."""
 
-    def book(self, of: Release, decide: Decide) -> None:
+    def book(self, asked: Asked, decide: Decide) -> None:
         """Book a release in one step, unless `decide` refuses it or its label is taken."""
 
 
@@ -215,24 +220,26 @@ class Memory:
 
     __slots__ = ("_lock", "_process", "_spent")
 
-    def __init__(self) -> None:
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self._spent = Spent()
+        self._spent.entries += entries
         self._lock, self._process = threading.Lock(), os.getpid()
 
     def spent(self) -> Spent:
         return self._spent
 
-    def book(self, of: Release, decide: Decide) -> None:
+    def book(self, asked: Asked, decide: Decide) -> None:
         if os.getpid() != self._process:
             raise RuntimeError(
                 "a forked process has a copy of this budget, and each copy could be spent: "
                 "open a ledger in each process with Budget.open"
             )
         with self._lock:
-            self._spent.check_new(of.label, of.groups)
+            self._spent.check_new(asked.label, asked.groups)
             taken = decide(self._spent)
+            label, groups, loss, ids, tiers = asked
             cost = composition.total(taken)
-            booking = Booking(of.label, of.loss, cost, now(), of.groups, of.tiers)
+            booking = Booking(label, loss, cost, now(), groups, ids, tiers)
             self._spent.entries.append(Entry(booking, taken))
 
 

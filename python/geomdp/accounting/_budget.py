@@ -17,11 +17,11 @@ from geomdp._inputs.parameters import Integer, Real
 from geomdp._numerics import composition, decimals
 from geomdp._uncopied import Uncopied, Withheld, unseen
 from geomdp.accounting._bookings import (
+    Asked,
     Booking,
     Entry,
     Groups,
     Memory,
-    Release,
     Spent,
     Store,
     chosen,
@@ -166,12 +166,12 @@ class Budget(Uncopied):
         that is killed in between loses budget and never privacy. No file stays open between calls.
 
         The ledger is a text file that only grows: a line of JSON for its head, for its end and for
-        each release, which holds the label, the exact loss, the time and the groups that the
-        release is for; nothing of the data. Each
-        line has a digest of itself and of the line before, so that damage is noticed. Keep the
-        ledger on a local file system: on a network file system locks may fail, and then two
-        processes can spend the same remainder. A ledger that is deleted, edited or replaced by an
-        older copy forgets releases; see :meth:`backup`.
+        each release, which holds the label, the exact loss, the time, the groups that the release
+        is for, and the ids of its tables; nothing of the data. Each line has a digest of itself and
+        of the line before, so that damage is noticed. Keep the ledger on a local file system: on a
+        network file system locks may fail, and then two processes can spend the same remainder. A
+        ledger that is deleted, edited or replaced by an older copy forgets releases; see
+        :meth:`backup`. :func:`geomdp.tables.report` shows a ledger to an auditor.
 
         Parameters
         ----------
@@ -298,12 +298,14 @@ class Budget(Uncopied):
         0.25
 
         """
-        found = chosen(names, self.groups)
+        return self._view(_groups=chosen(names, self.groups))
+
+    def _view(self, **other: Any) -> Budget:
+        """Return this budget with other values of some members."""
         view = type(self).__new__(type(self))
         for slot in Budget.__slots__:
             if hasattr(self, slot):
-                setattr(view, slot, getattr(self, slot))
-        view._groups = found
+                setattr(view, slot, other.get(slot, getattr(self, slot)))
         return view
 
     def backup(self, path: str | os.PathLike[str]) -> None:
@@ -424,15 +426,16 @@ class Budget(Uncopied):
         exact: Any,
         cells: Counter[Any],
         label: str | None,
-        tiers: Mapping[str, Fraction] | None = None,
+        ids: tuple[str, ...] = (),
+        tiers: tuple[tuple[str, Fraction], ...] = (),
     ) -> None:
         """Book one release of this loss, given the losses of the cells that it consists of."""
         cost = zcdp_of(cells) if self._by_rho else exact
         if label is not None:
             parameters.check_text("label", label)
         with self._spending():
-            release = Release(label, self._groups, exact, tuple((tiers or {}).items()))
-            self._store.book(release, lambda spent: self._take(cost, cells, spent))
+            asked = Asked(label, self._groups, exact, ids, tiers)
+            self._store.book(asked, lambda spent: self._take(cost, cells, spent))
 
     @contextmanager
     def _spending(self) -> Iterator[None]:
@@ -507,7 +510,7 @@ class Budget(Uncopied):
 
     @property
     def history(self) -> list[Booking]:
-        """All releases so far: label, loss, cost, time and groups; see :class:`Booking`."""
+        """All releases so far: label, loss, cost, time, groups, ids; see :class:`Booking`."""
         return self._store.spent().bookings(self._groups)
 
     @property
@@ -686,13 +689,14 @@ def book_table(
     whole: Fraction | float,
     losses: Counter[Any],
     label: str | None,
-    neighbours: str,
+    ids: tuple[str, ...],
     *,
-    tiers: Mapping[str, Fraction] | None,
+    neighbours: str = "add-remove",
+    tiers: tuple[tuple[str, Fraction], ...] = (),
 ) -> None:
     """Book a release with the loss of the whole, which is at most the sum of those of its counts.
 
-    A user's :meth:`Budget.book` takes that sum.
+    A user's :meth:`Budget.book` takes that sum, and knows no ids of tables.
     """
     if budget._groups is not None and neighbours == "change":
         raise ValueError(
@@ -700,4 +704,4 @@ def book_table(
             "individual to another group. Give the budget of all groups, or count with "
             "neighbours='add-remove'"
         )
-    budget._book(whole, losses, label, tiers)
+    budget._book(whole, losses, label, ids, tiers)

@@ -74,7 +74,7 @@ class Journal(ABC):
     """A file with public limits, the same for all who open it. Each call opens the file.
 
     A limit of None takes that of the file, and only a file that exists has one. `placing` is called
-    once a new file is complete, before it gets its name.
+    with the id of a new file once it is complete, before it gets its name.
     """
 
     __slots__ = ("_durable", "_limits", "_path", "_seen")
@@ -87,7 +87,7 @@ class Journal(ABC):
         self,
         path: str | os.PathLike[str],
         limits: Mapping[str, Any],
-        placing: Callable[[], object] = lambda: None,
+        placing: Callable[[str], object] = lambda _: None,
     ) -> None:
         self._path = absolute(path)
         self._limits = dict(limits)
@@ -100,11 +100,12 @@ class Journal(ABC):
             if None in self._limits.values():
                 why = f"no such {self._kind}, and its limits are not given"
                 raise FileNotFoundError(errno.ENOENT, why, str(self._path)) from None
-            kind = {"geomdp": self._kind, "format": _FORMAT, "id": fresh()}
+            kind = {"geomdp": self._kind, "format": _FORMAT, "id": (own := fresh())}
             whole = _sealed("", kind | {"limits": self._limits})
             head = self._fitting("a set of limits", whole, _LONGEST_HEAD)
             with suppress(FileExistsError):  # Another process was faster.
-                _make(self._path, head + _mark(len(head) + _MARK, _digest("", head)), placing)
+                mark = _mark(len(head) + _MARK, _digest("", head))
+                _make(self._path, head + mark, lambda: placing(own))
         self._items()
 
     def backup(self, path: str | os.PathLike[str]) -> None:

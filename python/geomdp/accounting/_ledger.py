@@ -5,23 +5,15 @@ from __future__ import annotations
 import io
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
+from geomdp._identity import stated
 from geomdp._inputs import parameters
 from geomdp._numerics import composition
-from geomdp.accounting._bookings import (
-    Booking,
-    Decide,
-    Entry,
-    Release,
-    Spent,
-    chosen,
-    declared,
-    now,
-)
+from geomdp.accounting._bookings import Asked, Booking, Decide, Entry, Spent, chosen, declared, now
 from geomdp.accounting._journal import Journal, Seen, parsed
 
 
@@ -40,18 +32,25 @@ class Ledger(Journal):
         self._spent.entries = self._items()
         return self._spent
 
-    def book(self, of: Release, decide: Decide) -> None:
+    def final(self) -> tuple[list[Entry], str]:
+        """Return all final entries, and the digest of the last one, with all before it."""
+        self._items()
+        seen = self._seen
+        return seen.items[: seen.n], seen.last
+
+    def book(self, asked: Asked, decide: Decide) -> None:
         def entry(before: list[Entry]) -> dict[str, Any]:
             self._spent.entries = before
-            self._spent.check_new(of.label, of.groups)
+            self._spent.check_new(asked.label, asked.groups)
             taken = decide(self._spent)
             return {
-                "label": of.label,
-                "loss": _text(of.loss),
+                "label": asked.label,
+                "loss": _text(asked.loss),
                 "cost": {_text(cost): times for cost, times in taken.items()},
                 "time": now().isoformat(),
-                **({} if of.groups is None else {"groups": of.groups}),
-                **({"tiers": {name: _text(each) for name, each in of.tiers}} if of.tiers else {}),
+                **({} if asked.groups is None else {"groups": asked.groups}),
+                **({"ids": asked.ids} if asked.ids else {}),
+                **({"tiers": _texts(asked.tiers)} if asked.tiers else {}),
             }
 
         self._append(entry)
@@ -64,7 +63,9 @@ class Ledger(Journal):
     def _item(self, line: bytes, start: int, before: str) -> Entry:  # noqa: ARG002 (the base's)
         fields = parsed(line)
         label, loss, cost, time = (fields[name] for name in ("label", "loss", "cost", "time"))
-        if not isinstance(label, str | None) or not isinstance(cost, dict):
+        if label is not None:
+            parameters.check_text("label", label)
+        if not isinstance(cost, dict):
             raise ValueError("it has a booking of another form")
         costs = Counter(
             {
@@ -82,16 +83,13 @@ class Ledger(Journal):
             and list(groups := chosen(tuple(groups), self._groups)) != fields["groups"]
         ):
             raise ValueError("it has groups of another form")
+        ids = fields.get("ids")
+        if ids is not None:
+            first, others = stated(ids[0], ids[1:])
+            ids = (first, *others)
         whole, exact = composition.total(costs), parameters.ratio(loss)
-        stated = fields.get("tiers", {})
-        if not isinstance(stated, dict):
-            raise TypeError("it has tiers of another form")
-        tiers = tuple((name, parameters.ratio(each)) for name, each in stated.items())
-        # Each of them loses more than the one before, and the last one all.
-        losses = [Fraction(0), *(each for _, each in tiers)]
-        if losses != sorted({*losses}) or losses[-1] != (exact if tiers else 0):
-            raise ValueError("it has tiers of another form")
-        return Entry(Booking(label, exact, whole, when, groups, tiers), costs)
+        tiers = _tiers(fields.get("tiers", {}), exact)
+        return Entry(Booking(label, exact, whole, when, groups, ids or (), tiers), costs)
 
 
 def grouped(listed: Any) -> tuple[str, ...]:
@@ -100,6 +98,22 @@ def grouped(listed: Any) -> tuple[str, ...]:
     if list(groups) != listed:
         raise ValueError("its groups have another form")
     return groups
+
+
+def _texts(tiers: Iterable[tuple[str, Fraction]]) -> dict[str, str]:
+    return {name: _text(each) for name, each in tiers}
+
+
+def _tiers(listed: Any, loss: Fraction) -> tuple[tuple[str, Fraction], ...]:
+    """Return tiers of a release of this loss; a ValueError for any others."""
+    if not isinstance(listed, dict):
+        raise TypeError("it has tiers of another form")
+    tiers = tuple((name, parameters.ratio(each)) for name, each in listed.items())
+    # Each of them loses more than the one before, and the last one all.
+    losses = [Fraction(0), *(each for _, each in tiers)]
+    if losses != sorted({*losses}) or losses[-1] != (loss if tiers else 0):
+        raise ValueError("it has tiers of another form")
+    return tiers
 
 
 def _text(number: Fraction) -> str:

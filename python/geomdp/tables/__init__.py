@@ -18,6 +18,7 @@ from geomdp.tables._hierarchy import Hierarchy
 from geomdp.tables._limits import ChosenLimit, choose_limit
 from geomdp.tables._means import NoisySumAndCount, SumAndCount
 from geomdp.tables._noisy import NoisyTable
+from geomdp.tables._report import report
 from geomdp.tables._table import Table
 from geomdp.tables._tiered import NoisyTiers
 from geomdp.tables._tiers import TierMechanism
@@ -40,6 +41,7 @@ __all__ = [
     "bound_contributions",
     "choose_limit",
     "ChosenLimit",
+    "report",
 ]
 
 # Pickles name this module, wherever a class is written.

@@ -131,7 +131,8 @@ class SumAndCount(Withheld):
             one, many = each.losses()
             whole += one
             losses += many
-        _release.spend(budget, self._counts.design, whole, losses, label)
+        identities = (each.identity for each in prepared)
+        _release.spend(budget, self._counts.design, whole, losses, label, *identities)
         sums, counts = (
             _release.draw(each, table._library, table._occupied)
             for each, table in zip(prepared, (self._sums, self._counts), strict=True)

@@ -42,6 +42,8 @@ class Contents(NamedTuple):
     names: list[str]
     #: The columns of levels, then the noisy counts.
     columns: list[Any]
+    #: The digest of its bytes, as a description states it.
+    digest: str
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -203,7 +205,8 @@ def read(path: Any) -> Contents:
     with damage(source):
         description, rows = _found(source, kind)
         columns = Columns.stated(description)
-        return Contents(description["geomdp"], columns.names, kind.read(rows, columns))
+        levels = kind.read(rows, columns)
+        return Contents(description["geomdp"], columns.names, levels, description["hash"])
 
 
 @contextmanager

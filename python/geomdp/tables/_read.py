@@ -41,9 +41,7 @@ _OTHER_ROWS = "it has other rows than its description"
 def read(path: Any, library: Library | None = None) -> NoisyTable | NoisyGroups | Top:
     """Return the release in a CSV or Parquet file; :func:`geomdp.read` has the details."""
     source = Path(path)
-    contents = _published.read(source)
-    with _published.damage(source):
-        noisy, stale = _release(contents, library)
+    noisy, stale, _ = opened(source, library)
     for version in stale:
         warnings.warn(
             f"{source.name} was released by version {version} with another plan: "
@@ -51,6 +49,15 @@ def read(path: Any, library: Library | None = None) -> NoisyTable | NoisyGroups 
             stacklevel=3,
         )
     return noisy
+
+
+def opened(
+    source: Path, library: Library | None = None
+) -> tuple[NoisyTable | NoisyGroups | Top, list[Any], str]:
+    """Return the release in a file, the versions of plans that this one lacks, and its digest."""
+    contents = _published.read(source)
+    with _published.damage(source):
+        return *_release(contents, library), contents.digest
 
 
 def _release(

@@ -156,16 +156,18 @@ def spend(
     whole: Fraction | float,
     losses: Counter[Fraction | float],
     label: str | None,
-    *,
-    tiers: Mapping[str, Fraction] | None = None,
+    *identities: Identity,
+    tiers: tuple[tuple[str, Fraction], ...] = (),
 ) -> None:
-    """Book a release of this loss, whose noisy counts have these losses, or refuse it.
+    """Book tables of this loss in all, whose noisy counts have these losses, or refuse them.
 
     Of tiers, these are those of the finest one, and each is stated by name.
     """
     if budget is not None:
         counts = Counter([whole]) if whole == math.inf else losses
-        book_table(as_budget(budget), whole, counts, label, design.neighbours, tiers=tiers)
+        ids = tuple(own for own, _ in identities)
+        how: dict[str, Any] = {"neighbours": design.neighbours, "tiers": tiers}
+        book_table(as_budget(budget), whole, counts, label, ids, **how)
 
 
 def draw(

@@ -255,7 +255,7 @@ class Table(Searched):
         given = _release.prepare(
             design, mechanism, epsilon=epsilon, at_least=at_least, rest=rest, **how
         )
-        _release.spend(budget, given.design, *given.losses(), label)
+        _release.spend(budget, given.design, *given.losses(), label, given.identity)
         noisy = _release.draw(given, self._library, self._occupied)
         return _release.saved(noisy, save, rounded)
 

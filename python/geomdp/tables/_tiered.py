@@ -152,11 +152,11 @@ def release(
         for tier, epsilon in epsilons.items()
     ]
     finest = prepared[-1]
-    stated = {tier.name: epsilon for tier, epsilon in epsilons.items()}
-    _release.spend(budget, design, *finest.losses(), label, tiers=stated)
+    stated = tuple((tier.name, epsilon) for tier, epsilon in epsilons.items())
+    _release.spend(budget, design, *finest.losses(), label, finest.identity, tiers=stated)
     alike = [each._replace(identity=finest.identity) for each in prepared]
     drawn = _release.draw_tiers(alike, *held)
-    made = NoisyTiers(dict(zip(stated, drawn, strict=True)))
+    made = NoisyTiers(dict(zip(tiers, drawn, strict=True)))
     return _release.saved(made, paths or None, how["rounded"])
 
 

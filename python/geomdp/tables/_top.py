@@ -303,7 +303,7 @@ class Searched(Withheld):
             rehearse(named(cells=np.arange(number)), save)
         losses = Counter({exact_loss(mechanism, steps(design)): number})
         whole = exact_loss(mechanism, number * steps(design))
-        _release.spend(budget, design, whole, losses, label)
+        _release.spend(budget, design, whole, losses, label, identity)
         cells = top_among(mechanism, self._occupied, base_cells(design), number, count)
         return _release.saved(named(cells=cells), save)
 

@@ -82,20 +82,66 @@ def page(rows: bytes, description: bytes, answers: Mapping[str, Any]) -> bytes:
     }
     style, script = _text("page.css"), _text("noise.js") + _text("page.js")
     fields = {
-        "policy": "default-src 'none'; base-uri 'none'; form-action 'none'; "
-        f"style-src '{_digest(style)}'; script-src '{_digest(script)}'",
+        "policy": f"{_policy(style)}; script-src '{_digest(script)}'",
         "title": html.escape(title),
         "about": _shown(about),
-        "meaning": "\n".join(f"<p>{html.escape(each)}</p>" for each in sentences),
+        "meaning": paragraphs(sentences),
         "style": style,
         "dataset": _held(dataset),
         "data": _held(data),
         "script": script,
     }
+    return _filled("page.html", fields)
+
+
+def plain(title: str, about: Mapping[str, str], sections: Mapping[str, str]) -> bytes:
+    """Return a page without scripts: sections of HTML, below their headings."""
+    style = _text("page.css")
+    fields = {
+        "policy": _policy(style),
+        "title": html.escape(title),
+        "about": _shown(about),
+        "style": style,
+        "sections": "\n".join(
+            f"<section>\n<h2>{html.escape(heading)}</h2>\n{each}\n</section>"
+            for heading, each in sections.items()
+        ),
+    }
+    return _filled("plain.html", fields)
+
+
+def listed(texts: Mapping[str, str]) -> str:
+    """Return names and their texts as HTML."""
+    items = (f"<dt>{html.escape(x)}</dt><dd>{html.escape(y)}</dd>" for x, y in texts.items())
+    return "\n".join(['<dl class="about">', *items, "</dl>"])
+
+
+def table(names: Sequence[str], cells: Iterable[Sequence[str]]) -> str:
+    """Return a table of texts as HTML."""
+
+    def row(kind: str, texts: Sequence[str]) -> str:
+        return f"<tr>{''.join(f'<{kind}>{html.escape(text)}</{kind}>' for text in texts)}</tr>"
+
+    body = "\n".join(row("td", each) for each in cells)
+    head = f"<thead>{row('th', names)}</thead>"
+    return f'<div class="table">\n<table>\n{head}\n<tbody>\n{body}\n</tbody>\n</table>\n</div>'
+
+
+def paragraphs(sentences: Iterable[str]) -> str:
+    return "\n".join(f"<p>{html.escape(each)}</p>" for each in sentences)
+
+
+def _policy(style: str) -> str:
+    """Return a content security policy that allows this style, and nothing else."""
+    return f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src '{_digest(style)}'"
+
+
+def _filled(name: str, fields: Mapping[str, str]) -> bytes:
+    """Return a file beside this one, with its fields filled in."""
     found = []
-    for part in _text("page.html").split("{{"):
-        name, end, rest = part.rpartition("}}")
-        found += [fields[name] if end else "", rest]
+    for part in _text(name).split("{{"):
+        field, end, rest = part.rpartition("}}")
+        found += [fields[field] if end else "", rest]
     return "".join(found).encode()
 
 
@@ -106,13 +152,12 @@ def _held(data: Any) -> str:
 
 def _shown(about: Mapping[str, str]) -> str:
     """Return what the publisher says, below the title."""
-    rows = {key: html.escape(text) for key, text in about.items() if key != "title"}
+    texts = {key.capitalize(): text for key, text in about.items() if key != "title"}
     found = []
-    if "description" in rows:
-        found.append(f'<p class="about">{rows.pop("description")}</p>')
-    if rows:
-        items = (f"<dt>{key.capitalize()}</dt><dd>{text}</dd>" for key, text in rows.items())
-        found += ['<dl class="about">', *items, "</dl>"]
+    if "Description" in texts:
+        found.append(f'<p class="about">{html.escape(texts.pop("Description"))}</p>')
+    if texts:
+        found.append(listed(texts))
     return "\n".join(found)
 
 

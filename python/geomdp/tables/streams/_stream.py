@@ -16,8 +16,9 @@ from geomdp import accounting, accuracy
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp._notebook import many, showable
+from geomdp._numerics import composition
 from geomdp._uncopied import unseen
-from geomdp.accounting._budget import as_budget
+from geomdp.accounting._budget import as_budget, book_table
 from geomdp.accounting._journal import absolute
 from geomdp.mechanism import GeometricMechanism
 from geomdp.tables._analysis import span_trees
@@ -146,11 +147,13 @@ class Stream:
             as_budget(budget)
         public = dict(zip(PUBLIC, (steps, loss, given, levels), strict=True))
 
-        def placing() -> None:
+        def placing(own: str) -> None:
             if budget is None:
                 return
+            losses = self.loss_distribution(l0, linf).losses
+            whole, name = composition.total(losses), label or absolute(path).name
             try:
-                budget.book(self.loss_distribution(l0, linf), label=label or absolute(path).name)
+                book_table(budget, whole, losses, name, (own,))
             except ValueError:
                 # Another process may have booked it, and be about to give the file its name.
                 for _ in range(_TRIES):
@@ -161,7 +164,9 @@ class Stream:
 
         return self._opened(path, public, placing)
 
-    def _opened(self, path: Any, public: Mapping[str, Any], *placing: Callable[[], None]) -> Self:
+    def _opened(
+        self, path: Any, public: Mapping[str, Any], *placing: Callable[[str], None]
+    ) -> Self:
         limits = {name: None if value is None else str(value) for name, value in public.items()}
         self._file = Nodes(path, limits, *placing)
         self._file.checked(self._set, *self._file.parameters())
