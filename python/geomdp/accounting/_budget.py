@@ -503,8 +503,7 @@ class Budget(Uncopied):
 
     @property
     def history(self) -> list[Booking]:
-        """All releases so far, each with label, loss, cost, time and groups; see
-        :class:`Booking`."""
+        """All releases so far: the label, loss, cost, time and groups of each :class:`Booking`."""
         return self._store.spent().bookings(self._groups)
 
     @property
