@@ -195,7 +195,7 @@ def _release(given: argparse.Namespace) -> str:
         mechanism = _mechanism(given)
     if given.describe:
         if len(given.column) > 1:
-            raise _UsageError("--describe takes one --column: the others have the levels")
+            raise _UsageError("--describe takes a single --column: all other columns are levels")
         return _publish(given, mechanism, counts=given.column[0])
     of_parquet = {path.lower().endswith(".parquet") for path in (given.source, given.target)}
     if len(of_parquet) == 2:
@@ -234,7 +234,7 @@ def _count(given: argparse.Namespace) -> str:
         )
     with_tree = any(isinstance(path, _TreeFile) for path in files)
     if (given.root is not None or given.leaves_only) and not with_tree:
-        raise _UsageError("--root and --leaves-only go with --tree")
+        raise _UsageError("--root and --leaves-only are for a --tree: give one")
     levels: dict[Any, Any] = {}
     for name, path in zip(given.by, files, strict=True):
         if isinstance(path, _TreeFile):
@@ -355,7 +355,7 @@ def _mechanism(given: argparse.Namespace) -> GeometricMechanism:
         epsilon = Fraction(given.epsilon)
         return GeometricMechanism(epsilon, given.sensitivity or 1, bounds=given.bounds)
     if given.sensitivity is not None:
-        raise _UsageError("--sensitivity goes with --epsilon, not with --scale")
+        raise _UsageError("--sensitivity is for --epsilon: leave it out with --scale")
     return GeometricMechanism.from_scale(Fraction(given.scale), given.bounds)
 
 

@@ -53,8 +53,8 @@ def sum_accuracy(mechanism: GeometricMechanism, n: Integer, alpha: Real) -> int:
     n = parameters.at_least("n", n, 0)
     if as_mechanism(mechanism).bounds is not None:
         raise ValueError(
-            f"bounds = {mechanism.bounds} are not accepted: errors at a bound have one sign and "
-            "add up; give a mechanism without bounds"
+            f"bounds = {mechanism.bounds} are not accepted: all errors at a bound have the "
+            "same sign and add up; give a mechanism without bounds"
         )
     level = _ideal_level(level, [(mechanism, arrays.dtype_for(None), n)])
     return sums.reach(_rate(mechanism), {1: n}, level) if n else 0

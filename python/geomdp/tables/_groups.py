@@ -345,19 +345,19 @@ class NoisyGroups(Released):
 def threshold(design: Layout, at_least: Any, mechanism: GeometricMechanism) -> int:
     """Return a threshold, unless this design or mechanism takes none."""
     if mechanism.bounds is not None:
-        raise ValueError("bounds do not go with at_least: a threshold needs noise without bounds")
+        raise ValueError("bounds are not accepted with at_least, which needs noise without them")
     if design.signed:
         raise ValueError(
-            f"at_least does not go with sums of values that may be negative (bounds = "
+            f"at_least is not accepted for sums of values that may be negative (bounds = "
             f"{design.values}), of which it would leave out the least: give bounds from 0 on"
         )
     if len(design.blocks) > 1 or design.tables is not None:
         raise ValueError(
-            "at_least does not go with margins, hierarchies or tables: give a design without them"
+            "at_least is not accepted with margins, hierarchies or tables: leave these out"
         )
     if design.cells > MOST_CELLS:
         raise ValueError(
-            f"at_least does not go with {design.cells} cells, since each gets noise: give a "
+            f"at_least is not accepted for {design.cells} cells, since each gets noise: give a "
             f"design of at most {MOST_CELLS}"
         )
     return parameters.at_least("at_least", at_least, 1)

@@ -593,7 +593,7 @@ def _pairs(children: Any, parents: Any) -> dict[Any, Any]:
     """Return the parent of each child."""
     if isinstance(children, Mapping):
         if parents is not None:
-            raise TypeError("parents go with a column of children: a mapping has both")
+            raise TypeError("parents are for a column of children: a mapping already has both")
         found = dict(children)
     elif parents is None:
         raise TypeError(

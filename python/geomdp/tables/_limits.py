@@ -260,7 +260,9 @@ def _check(design: Design, limit: Any, column: Any) -> None:
         wanted = f"one of {get_args(Limit)}"
         raise ValueError(parameters.refusal("limit", limit, wanted))
     if (limit == "bounds") != (column is not None):
-        raise ValueError(f"column goes with the limit 'bounds', whose values it has: not {limit!r}")
+        raise ValueError(
+            f"column is for limit = 'bounds', to choose from its values, not {limit!r}"
+        )
     if limit != "bounds" and design.individual is None:
         raise ValueError(
             f"limit = {limit!r} is not accepted without an individual: each record is one"
@@ -269,7 +271,7 @@ def _check(design: Design, limit: Any, column: Any) -> None:
         other = "l0 and linf" if design.l1 is None else "l1"
         raise ValueError(f"limit = {limit!r} is not accepted: the design has {other}")
     if limit == "bounds" and design.linf > 1:
-        raise ValueError("linf does not go with sums: bounds limit an individual's part")
+        raise ValueError("linf is not accepted for sums: bounds limit what an individual adds")
 
 
 def _levels(design: Design, limit: Limit, limits: Any) -> list[int]:

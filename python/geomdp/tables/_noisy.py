@@ -102,7 +102,7 @@ class NoisyTable(Released, Answers):
         _estimates.refuse_signed("consistent table", self)
         self._refuse_chosen("consistent counts")
         if self._known:
-            raise ValueError("consistent counts keep no totals of with_totals: give total instead")
+            raise ValueError("consistent counts cannot use with_totals: give total instead")
         if any(axis.tree.depth and axis.hierarchy is not None for axis in self.design._axes):
             whole = self._closest(total)
         else:
@@ -255,7 +255,9 @@ class NoisyTable(Released, Answers):
         if chosen or self._known:
             return found | {"sums": "Sums of these counts are not offered here: ask the library."}
         if self._bounded:
-            return found | {"sums": "Counts with bounds cannot be added: errors have one sign."}
+            return found | {
+                "sums": "Counts with bounds cannot be added: errors at a bound share a sign."
+            }
         inside = np.zeros(axes.shape, np.int64)
         inside[axes.block(axes.blocks[-1])] = 1
         if inside.sum() != math.prod(axes.sizes):

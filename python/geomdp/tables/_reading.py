@@ -55,5 +55,5 @@ def read(path: str | PathLike[str], *, library: Library | None = None) -> Any:
     if source.suffix != ".jsonl":
         return _read.read(source, library)
     if library is not None:
-        raise TypeError("library goes with a release: Stream.table takes that of a stream")
+        raise TypeError("library is for releases: for a stream, give it to Stream.table")
     return _stream.read(source)

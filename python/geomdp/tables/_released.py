@@ -238,7 +238,7 @@ class Released:
             return self
         step = _rounding.step(rounded)
         if self._named is not None:
-            raise ValueError("rounded does not go with cells by name alone, which have no counts")
+            raise ValueError("rounded is not accepted for names alone, which have no counts")
         if self._rounded not in (None, step):
             raise ValueError(
                 f"rounded = {step} is not accepted for counts that are multiples of "

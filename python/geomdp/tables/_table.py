@@ -215,7 +215,7 @@ class Table(Searched):
 
         """
         if shares is not None and mechanism is not None:
-            raise TypeError("shares go with epsilon: a mechanism is that of all depths")
+            raise TypeError("shares are for epsilon: a mechanism is the same for all depths")
         given = _release.prepare(
             self._design if shares is None else self._design.with_shares(shares),
             mechanism,

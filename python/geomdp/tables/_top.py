@@ -193,7 +193,7 @@ def steps(design: Layout) -> int:
 def mechanism_for(design: Layout, k: Any, epsilon: Any) -> GeometricMechanism:
     """Return the mechanism of each of k names that cost epsilon together, or refuse it."""
     if design.tables is not None:
-        raise ValueError("top does not go with tables: give a design without them")
+        raise ValueError("top is not accepted for a design with tables: give one without")
     number, cells = parameters.at_least("k", k, 1), base_cells(design)
     if number > cells:
         raise ValueError(f"k = {k} is not accepted: give at most {cells}, the number of cells")
