@@ -186,17 +186,7 @@ FIELDS: dict[str, Field] = {
     ),
     "axes": Field(
         {"type": "object", "additionalProperties": {"$ref": "#/$defs/axis"}},
-        "the columns, in order. Each has `shares`, the parts of epsilon that its depths get, from "
-        "the root down, as exact fractions. A list has its `levels`, in `other` no label or the "
-        "one for other records, and in `margin` no label or the one for the sum. A hierarchy has "
-        "its `nodes`; in `parents` the place of each node's parent, -1 for the root; in `other` no "
-        "node or the one that counts other records; in `leaves_only` whether records belong to "
-        "leaves alone, so that a node is the sum of its children; in `columns` the column of the "
-        "data that named a node, or the columns that named the steps of its path; in `paths` null, "
-        "or the `separator` between the names of a path and the depth at which paths `start`, in "
-        "which case a node with a separator is called by its path and any other by its name; and "
-        "in `labels` the text that readers see for each node, or null, or nothing at all. "
-        'Dates and times are `{"date": text}` and `{"datetime": text}`',
+        "the columns by name, in order, each with its levels or its tree, [as below](#its-columns)",
         lambda release: {axis.label: _axis(axis) for axis in release.design._axes},
     ),
     "tables": Field(
