@@ -57,7 +57,7 @@ def _created(part: str, path: str) -> BinaryIO:
         return open(part, "xb")
     except FileNotFoundError as error:
         folder = os.path.dirname(path) or os.curdir
-        raise FileNotFoundError(error.errno, "no such folder, make it first", folder) from None
+        raise FileNotFoundError(error.errno, "no such folder: create it first", folder) from None
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from error
 

@@ -1,4 +1,4 @@
-"""The command line: accuracy, epsilon, composition, certificates, release of CSV and Parquet files.
+"""The command line: plan, count, add noise and publish, for CSV and Parquet files.
 
 Numbers are taken exactly as written. The exit code is 0 on success, 2 if a command or a parameter
 is invalid, and 1 for any other failure: files, their data, interrupts. Every error is one line on
@@ -195,7 +195,7 @@ def _release(given: argparse.Namespace) -> str:
         mechanism = _mechanism(given)
     if given.describe:
         if len(given.column) > 1:
-            raise _UsageError("--describe takes one --column: the others have the levels")
+            raise _UsageError("--describe takes a single --column: all other columns are levels")
         return _publish(given, mechanism, counts=given.column[0])
     of_parquet = {path.lower().endswith(".parquet") for path in (given.source, given.target)}
     if len(of_parquet) == 2:
@@ -234,7 +234,7 @@ def _count(given: argparse.Namespace) -> str:
         )
     with_tree = any(isinstance(path, _TreeFile) for path in files)
     if (given.root is not None or given.leaves_only) and not with_tree:
-        raise _UsageError("--root and --leaves-only go with --tree")
+        raise _UsageError("--root and --leaves-only are for a --tree: give one")
     levels: dict[Any, Any] = {}
     for name, path in zip(given.by, files, strict=True):
         if isinstance(path, _TreeFile):
@@ -367,7 +367,7 @@ def _mechanism(given: argparse.Namespace) -> GeometricMechanism:
         epsilon = Fraction(given.epsilon)
         return GeometricMechanism(epsilon, given.sensitivity or 1, bounds=given.bounds)
     if given.sensitivity is not None:
-        raise _UsageError("--sensitivity goes with --epsilon, not with --scale")
+        raise _UsageError("--sensitivity is for --epsilon: leave it out with --scale")
     return GeometricMechanism.from_scale(Fraction(given.scale), given.bounds)
 
 
@@ -510,11 +510,11 @@ _COMMANDS = {
         _accuracy,
         "how accurate a release is",
         """\
-Print the accuracy at level alpha: the least a such that an error of more than a
-has probability at most alpha. A sentence that explains it follows.
+Print the accuracy at level alpha: the least a for which the probability of an
+error of more than a is at most alpha. A sentence that explains it follows.
 
-With --bounds, this is the accuracy of the release. Otherwise it is the accuracy
-of the noise.""",
+With --bounds, this is the accuracy of the clamped release, and otherwise that of
+the noise alone.""",
         "--epsilon 0.5 --alpha 0.05 --bounds 0 4526 --simultaneous 24",
         "--epsilon --scale --sensitivity --bounds --alpha --simultaneous",
     ),
@@ -522,8 +522,8 @@ of the noise.""",
         _epsilon,
         "the least epsilon for an accuracy",
         """\
-Print the least epsilon with the given accuracy at level alpha, rounded up. A
-sentence that explains it follows. This is for noise without bounds.""",
+Print the least epsilon that gives this accuracy at level alpha, rounded up, for
+noise without bounds. A sentence that explains it follows.""",
         "--accuracy 5 --alpha 0.05 --simultaneous 200",
         "--accuracy --alpha --sensitivity --simultaneous",
     ),
@@ -531,11 +531,11 @@ sentence that explains it follows. This is for noise without bounds.""",
         _compose,
         "the total privacy loss of many releases",
         """\
-Print the epsilon such that the releases are together (epsilon, delta)-private:
-rounded up, and the least where computing it is feasible. A sentence that explains
-it follows.
+Print an epsilon for which all the releases together are (epsilon, delta)-private.
+It is rounded up, and is the least one wherever that can be computed. A sentence
+that explains it follows.
 
-If delta is not 0, fix the privacy losses before the first release.""",
+If delta is not 0, all privacy losses must be fixed before the first release.""",
         "--delta 1e-6 0.1x50 0.5x2",
         "--delta losses",
     ),
@@ -550,28 +550,30 @@ If delta is not 0, fix the privacy losses before the first release.""",
         _release,
         "add noise to columns of a CSV or Parquet file",
         """\
-Copy a CSV or Parquet file of any size, and add noise to counts in some columns.
+Copy a CSV or Parquet file of any size, adding noise to the counts in the columns
+that you name.
 
-Epsilon is the privacy loss of all counts in all these columns together. The
-sensitivity is the largest total change (L1) of these counts by one individual.
+Epsilon is the privacy loss of all counts in all these columns together, and the
+sensitivity is the most by which one individual can change them in total (L1).
 Every run draws fresh noise and costs epsilon again.
 
 Counts outside the bounds are clamped without an error, since an error would
-reveal them. All else is copied, and must be public: other columns, the number
-and order of rows. OUT must not exist; it appears only when it is complete.
+reveal them. Everything else is copied and must be public: the other columns, the
+number of rows and their order. OUT must not exist, and appears only when it is
+complete.
 
 CSV: Counts are decimal integers within int64. Other cells are copied byte for
-byte. IN begins with a header in UTF-8, with or without a byte order mark. Its
-rows end with LF or CRLF, and cells are quoted as in RFC 4180. Other input is
-refused with its line and column. A name that ends with .gz is a file compressed
-with gzip. IN may be - for standard input. OUT may
-be - for standard output; nothing is written before all of IN is read.
+byte. IN begins with a header in UTF-8, with or without a byte order mark; its
+rows end with LF or CRLF, and its cells are quoted as in RFC 4180. Anything else
+is refused, with its line and column. A name that ends with .gz stands for a file
+compressed with gzip. IN may be - for standard input, and OUT may be - for
+standard output, to which nothing is written before all of IN has been read.
 
-Parquet, if both names end with .parquet: Counts are integers of 8 to 64 bits,
+Parquet, if both names end with .parquet: Counts are integers of 8 to 64 bits
 without nulls, and keep their type. This needs geomdp[parquet].
 
-The time to draw noise does not depend on the counts. The time to parse counts and
-to write noisy counts does.""",
+The time to draw noise does not depend on the counts, but the time to parse counts
+and to write noisy counts does.""",
         "counts.csv noisy.csv --column count --epsilon 0.5 --bounds 0 4526",
         "source target --column --epsilon --scale --sensitivity --bounds --delimiter --describe",
     ),
@@ -580,28 +582,28 @@ to write noisy counts does.""",
         "count the records of a CSV file, and publish the noisy counts",
         """\
 Count the records of a CSV file by columns, add noise, and write the noisy counts
-with a description: geomdp.read, R and the page read both. OUT ends with .csv
-(the description is OUT.json), with .parquet or with .html, and must not exist.
+with a description, which geomdp.read, R and the page understand. OUT ends with
+.csv (its description is OUT.json), .parquet or .html, and must not exist.
 
-Every --by is followed by its --levels, a file with one level a line, or by its
---tree. Both are public: do not take them from the records. Records of other
-levels count nowhere, and a level without records counts 0.
+Follow each --by with its --levels, a file with one level a line, or its --tree.
+Both are public, so do not take them from the records. A level without records
+counts 0, and records with other levels are not counted.
 
 A tree is a CSV file with a column of names for each of its depths, from the root
-down, and a row for each leaf. Empty cells at the end of a row make a shorter
-path. A column "label" has what readers see of a node; rows for inner nodes may
-then give theirs. If the first column has several names, --root names the sum of
-all. NAME of --by is then a column of IN with the names or paths of nodes; or the
-names of the tree's columns with / between them, such as country/region/tract, if
-IN has these. With --leaves-only, records of inner nodes count nowhere, and
-estimates add up.
+down, and a row for each leaf; empty cells at the end of a row make a shorter
+path. A column "label" may give the text that readers see for a node, for inner
+nodes in rows of their own. If the first column has several names, --root names
+the sum of all of them. The NAME of --by is then a column of IN with the names or
+paths of nodes or, if IN has a column for each depth too, the names of these
+columns with / between them, such as country/region/tract. With --leaves-only,
+records of inner nodes are not counted, and estimates add up.
 
-Without --individual each record is one individual. With it, at most --l0 cells of
-each individual count, drawn at random, and at most --linf of its records in each.
+Without --individual, each record is one individual. With it, an individual counts
+in at most --l0 cells, chosen at random, with at most --linf records in each.
 
-Cells are text. Epsilon is the privacy loss of the whole table for one individual.
-Every run draws fresh noise and costs epsilon again. All of IN is in memory. This
-needs geomdp[tables] and pandas, Polars or PyArrow.""",
+Epsilon is the privacy loss of the whole table for one individual. Every run draws
+fresh noise and costs epsilon again. All cells are read as text, and all of IN is
+held in memory. This needs geomdp[tables] and pandas, Polars or PyArrow.""",
         "visits.csv noisy.csv --by sex --levels sexes.txt --epsilon 0.5",
         "source target --by --levels --tree --root --leaves-only --individual --l0 --linf "
         "--epsilon --bounds --delimiter",
@@ -626,10 +628,10 @@ not pay for is listed apart. The page has no count, but it has the labels.""",
 #: The metavariable, the help, and the other arguments of each option.
 _OPTIONS: dict[str, tuple[Any, str, dict[str, Any]]] = {
     "--accuracy": ("A", "an integer", {"type": _integer, "required": True}),
-    "--alpha": ("P", "probability of a greater error", {"type": _positive, "required": True}),
+    "--alpha": ("P", "the probability of a greater error", {"type": _positive, "required": True}),
     "--bounds": (
         ("L", "U"),
-        "least and greatest noisy count; if not given, the limits of the signed type",
+        "the least and the greatest noisy count; by default the limits of the signed type",
         {"type": _integer, "nargs": 2},
     ),
     "--by": (
@@ -644,63 +646,63 @@ _OPTIONS: dict[str, tuple[Any, str, dict[str, Any]]] = {
     ),
     "--delimiter": (
         "D",
-        'delimiter of cells: "," (if not given), ";", "|" or "tab"',
+        'the delimiter of cells: "," (the default), ";", "|" or "tab"',
         {"choices": [*_DELIMITERS], "default": ","},
     ),
-    "--delta": ("D", "from 0 to 1; 0 if not given", {"type": _number, "default": "0"}),
+    "--delta": ("D", "from 0 to 1; by default 0", {"type": _number, "default": "0"}),
     "--dtype": (
         "TYPE",
-        "type of the counts: int8 to int64 or uint8 to uint64; int64 if not given",
+        "the type of the counts, int8 to int64 or uint8 to uint64; by default int64",
         {"choices": list(DTYPES)},
     ),
-    "--epsilon": ("E", "privacy loss", {"type": _positive}),
+    "--epsilon": ("E", "the privacy loss", {"type": _positive}),
     "--individual": (
         "NAME",
-        "a column that identifies individuals; may be repeated, if several do so together",
+        "a column that identifies individuals; may be repeated if several do so together",
         {"action": "append"},
     ),
-    "--l0": ("N", "most cells of one individual", {"type": _whole}),
+    "--l0": ("N", "the most cells that one individual counts in", {"type": _whole}),
     "--levels": (
         "FILE",
-        "the levels of a column, one a line",
+        "a file with the levels of a column, one a line",
         {"action": "append"},
     ),
     "--linf": (
         "N",
-        "most records of one individual in a cell; 1 if not given",
+        "the most records of one individual in a cell; by default 1",
         {"type": _whole},
     ),
-    "--root": ("NAME", "the sum of all of a tree, if it has several nodes at its top", {}),
-    "--scale": ("S", "noise scale: sensitivity / epsilon", {"type": _positive}),
+    "--root": ("NAME", "a name for the sum of all, for a tree with several nodes at its top", {}),
+    "--scale": ("S", "the noise scale, sensitivity / epsilon", {"type": _positive}),
     "--sensitivity": (
         "S",
-        "largest total change of the counts by one individual; 1 if not given",
+        "the most by which one individual can change the counts in total; by default 1",
         {"type": _whole},
     ),
     "--simultaneous": (
         "N",
-        "number of counts that must be this accurate at once",
+        "how many counts must be this accurate at once",
         {"type": _whole},
     ),
     "--tree": (
         "FILE",
-        "the tree of a column, a CSV file",
+        "a CSV file with the tree of a column",
         {"action": "append", "dest": "levels", "type": _TreeFile},
     ),
     "files": ("FILE", "a published file; may be repeated", {"nargs": "*"}),
     "ledger": ("LEDGER", "the file of a budget", {}),
     "losses": (
         "E[xN]",
-        "privacy loss of a release, or of each of N releases",
+        "the privacy loss of a release, or of each of N releases",
         {"type": _loss, "nargs": "+"},
     ),
     "source": ("IN", "the CSV or Parquet file to read", {}),
     "target": ("OUT", "the file to write", {}),
 }
 _FLAGS = {
-    "--describe": "write a table with a description, as geomdp count does: one --column has the "
-    "counts, the others the levels",
-    "--leaves-only": "each record is known to a leaf of its tree",
+    "--describe": "write a table with a description, as geomdp count does; the --column has the "
+    "counts and all other columns are levels",
+    "--leaves-only": "every record belongs to a leaf of its tree",
     "--json": "print the whole certificate, for a verifier",
     "--tight": "compute the exact privacy loss, for bounds up to 100000 apart",
 }
@@ -708,8 +710,8 @@ _FLAGS = {
 
 def _parser() -> argparse.ArgumentParser:
     about = """\
-Add integer noise to counts with the geometric mechanism of differential privacy,
-and compute how accurate the noisy counts are.
+Publish counts with the geometric mechanism of differential privacy, and compute
+how accurate the noisy counts are.
 
 Numbers are taken exactly: 0.1 is a tenth, and 1/3 a third.
 

@@ -39,16 +39,16 @@ Frame = TypeVar("Frame")
 class ReleaseKey:
     """The secret key of one release: 32 random bytes from the operating system.
 
-    The key determines the noise of a count, together with the name of its column, the mechanism's
-    rate, the output range, the integer type, the ids of the count, and the count itself. Counts
-    that differ in any of these have independent noise. Mechanisms of equal rate, such as
-    ``GeometricMechanism(0.2, 2)`` and ``GeometricMechanism(0.1, 1)``, give the same noise. So do
-    mechanisms without bounds and with the limits of the integer type as bounds.
+    The noise of a count is determined by the key, the name of its column, the mechanism's rate, the
+    output range, the integer type, the ids of the count, and the count itself. Counts that differ
+    in any of these have independent noise. Mechanisms of equal rate, such as
+    ``GeometricMechanism(0.2, 2)`` and ``GeometricMechanism(0.1, 1)``, give the same noise, as do a
+    mechanism without bounds and one whose bounds are the limits of the integer type.
 
     Use a key for one state of one table. If two tables shared a key, equal noise would show which
-    of their counts are equal. Changed data needs a new key and costs its epsilon again. So a key
-    releases each name once and refuses repeated ids. For parts of one table pass ``part=True``,
-    which declares that
+    of their counts are equal. Changed data therefore needs a new key and costs its epsilon again,
+    and a key releases each name once and refuses repeated ids. For parts of one table pass
+    ``part=True``, which declares that
 
     * the caller compared the ids across all parts, and none repeats,
     * and the table does not change while the key is in use.
@@ -56,9 +56,9 @@ class ReleaseKey:
     A key knows which names it has released. Its pickles and copies do not, so they only release
     parts.
 
-    Anyone with the key can remove the noise. Give it only to processes that hold the exact counts,
-    and wipe it after the last release. Pickle it to send it to other processes; nothing else
-    reveals its bytes.
+    Anyone with the key can remove the noise, so give it only to processes that hold the exact
+    counts, and wipe it after the last release. Pickle it to send it to other processes; nothing
+    else reveals its bytes.
 
     Examples
     --------
@@ -107,10 +107,11 @@ class ReleaseKey:
             Values that together identify each count within the release, across all calls. Each has
             one item per count, in the order of the counts. Arrays hold integers or bools; columns
             hold integers, bools, strings, bytes, dates or times. An integer is the same id in any
-            integer type, a time in any unit, a timestamp with a zone in any zone. Null is an id.
-            Dates, times, durations, and timestamps with and without a zone are different ids.
+            integer type, a time in any unit, and a timestamp with a zone in any zone. Null is an id
+            too. Dates, times, durations, and timestamps with and without a zone are never equal to
+            one another.
         name : str
-            Name of the column, not empty. Columns with different names have independent noise.
+            The name of the column, not empty. Columns with different names have independent noise.
         part : bool
             Whether the counts are a part of a table, as :class:`ReleaseKey` defines it. By default
             they are a whole table.
@@ -127,8 +128,8 @@ class ReleaseKey:
         Raises
         ------
         ValueError
-            If the key has released the name, unless both releases are parts; if ids repeat in a
-            whole table; if the key is a copy and the counts are a whole table; or if it is wiped.
+            If the key has released the name already and not both releases are parts, ids repeat in
+            a whole table, the key is a copy and the counts are a whole table, or the key is wiped.
 
         Examples
         --------
@@ -232,8 +233,8 @@ class ReleaseKey:
     ) -> Iterator[RecordBatch]:
         """Yield PyArrow batches with the noise that :meth:`release_columns` would add to each.
 
-        For engines that pass small batches: arguments are checked for the first batch and whenever
-        the schema changes, not for each batch.
+        This is for engines that pass small batches. Arguments are checked for the first batch and
+        whenever the schema changes, instead of for each batch.
 
         Parameters
         ----------
@@ -242,7 +243,7 @@ class ReleaseKey:
         mechanisms, ids, nulls, threads
             As in :meth:`release_columns`.
         part : bool
-            Must be True: each batch is a part, since this method never has all ids to compare.
+            Must be True, since each batch is a part and this method never has all ids to compare.
         names : list of str, optional
             Names of all columns, used instead of those in the batches. The noisy batches keep the
             names of the batches.

@@ -66,19 +66,19 @@ class GeometricMechanism:
     clamps to ``bounds`` or, without bounds, to the limits of the signed dtype of the counts.
     Unsigned counts need bounds (``docs/bounds.md``).
 
-    Every draw is fresh. The mechanism holds only public parameters and no generator, and any number
-    of threads and processes may share it.
+    Every draw is fresh. A mechanism consists of public parameters and has no generator, so any
+    number of threads and processes may share it.
 
     Parameters
     ----------
     epsilon : number
-        Privacy loss for inputs at distance ``sensitivity``. Positive. A float stands for the exact
-        dyadic number that it stores.
+        The privacy loss for inputs at distance ``sensitivity``; positive. A float stands for the
+        exact dyadic number that it stores.
     sensitivity : int
-        The greatest change of a count, or of all counts together (L1), between neighbours.
+        The most by which neighbouring data can differ in a count, or in all counts together (L1).
     bounds : (int, int) or None
-        Least and greatest output, both public. Counts outside the bounds are clamped without an
-        error, since an error would reveal them.
+        The least and the greatest output, both public. Counts outside the bounds are clamped
+        without an error, since an error would reveal them.
 
     Raises
     ------
@@ -142,7 +142,7 @@ class GeometricMechanism:
 
     @property
     def epsilon(self) -> float | Fraction:
-        """Privacy loss at distance ``sensitivity``: as given, or ``1 / scale``."""
+        """The privacy loss at distance ``sensitivity``, as given, or ``1 / scale``."""
         return self._epsilon
 
     @property
@@ -165,7 +165,7 @@ class GeometricMechanism:
 
     @property
     def bounds(self) -> tuple[int, int] | None:
-        """Least and greatest output; None for the limits of each signed dtype."""
+        """The least and the greatest output; None for the limits of each signed dtype."""
         return self._bounds
 
     def privacy_loss(self, distance: Integer | None = None) -> float:
@@ -182,7 +182,7 @@ class GeometricMechanism:
         Returns
         -------
         float
-            Never less than the exact value: 0 for distance 0, and infinity for scale 0 and any
+            Never less than the exact value; 0 for distance 0, and infinity for scale 0 and any
             other distance.
 
         Examples
@@ -291,42 +291,41 @@ class GeometricMechanism:
         Parameters
         ----------
         counts : int, numpy integer, array or sequence of ints
-            Any integer dtype of 8 to 64 bits, shape, strides and byte order. Ints and sequences of
-            ints become int64. Values outside the bounds are clamped. Also a column: a Series of
-            pandas (with numpy, pandas or Arrow types) or Polars, an Array or ChunkedArray of
-            PyArrow, or any other Series that narwhals reads; a pandas Index; or a mapping such as a
-            Counter. Their keys, order, index and name are released as they are: take them from
-            public knowledge, not from the data.
+            The counts, of any integer dtype of 8 to 64 bits, shape, strides and byte order. Ints
+            and sequences of ints become int64, and values outside the bounds are clamped. Columns
+            are accepted as well: a Series of pandas (with numpy, pandas or Arrow types) or Polars,
+            an Array or ChunkedArray of PyArrow, any other Series that narwhals reads, a pandas
+            Index, or a mapping such as a Counter. Their keys, order, index and name are released as
+            they are, so take these from public knowledge, not from the data.
         out : array, optional
             The array to write the noisy counts to, with the dtype and shape of the counts; it may
-            be `counts` itself. A release that is interrupted leaves no noise in it.
+            be `counts` itself. A release that is interrupted leaves no noise there.
         nulls : {"refuse", "keep"}
-            For columns. "keep" leaves nulls in place and adds noise to the other counts. The output
-            then shows, without any noise, which counts are null: this must be public or depend on
-            no individual. Counts that the library still holds in memory behind nulls are neither
-            read nor returned.
+            What to do about nulls in a column. "keep" leaves them in place and adds noise to the
+            other counts. The output then shows, without any noise, which counts are null, so this
+            must be public or depend on no individual. Counts that the library still holds in memory
+            behind nulls are neither read nor returned.
         threads : int, optional
-            The greatest number of threads for a large array. By default it is the number of
-            processors available to this process, where that is faster. The distribution does not
-            depend on it.
+            The greatest number of threads for a large array; by default, where that is faster, the
+            number of processors available to this process. The distribution does not depend on it.
         progress : bool or callable
-            Reports the progress through large arrays: a function that is called now and then with
-            the number of counts done since, such as ``bar.update`` of tqdm, or True for a bar of
-            tqdm. What it raises ends the release like Ctrl-C.
+            How to report progress through a large array: a function that is called now and then
+            with the number of counts done since the last call, such as ``bar.update`` of tqdm, or
+            True for a bar of tqdm. An exception that it raises ends the release, as Ctrl-C does.
 
         Returns
         -------
         int, numpy integer or array
-            The noisy counts with the type, dtype and shape of the counts; a dict for a mapping.
-            Each count gets independent noise. A column has the same library, type, name, index and
-            chunks, in memory of its own: null slots hold zeros, or noise added to zeros, and
-            pandas' ``attrs`` are left out.
+            The noisy counts, with the type, dtype and shape of the counts, or a dict for a mapping.
+            Each count gets independent noise. A column keeps its library, type, name, index and
+            chunks, but has memory of its own, in which null slots hold zeros, or noise added to
+            zeros; pandas' ``attrs`` are left out.
 
         Raises
         ------
         ValueError
-            If there are no bounds, and the counts are unsigned or the scale is too large to be
-            certified for the whole dtype (``docs/bounds.md``); or if a column has nulls and they
+            If there are no bounds and the counts are unsigned, or the scale is too large to be
+            certified for the whole dtype (``docs/bounds.md``), or if a column has nulls and they
             are refused.
         ImportError
             If narwhals is not installed and the column needs it, like pandas' nullable types.
@@ -399,7 +398,7 @@ class GeometricMechanism:
         Parameters
         ----------
         epsilons : sequence of numbers
-            Those of the coarser tiers: increasing, and all below this mechanism's epsilon.
+            The epsilons of the coarser tiers, increasing, and all below this mechanism's epsilon.
         dtype : dtype, optional
             Integer dtype of the counts; int64 by default.
 
@@ -423,35 +422,37 @@ class GeometricMechanism:
         """Return noisy counts at this epsilon and at smaller ones, for the price of this one.
 
         Whoever sees some of the tiers learns no more than the largest of their epsilons allows:
-        ``P[the tiers up to epsilon are in S]`` changes by at most a factor of ``exp(epsilon)``
-        between counts at the distance ``sensitivity``. So a coarse table may be public while others
-        have a finer one, or be published first and a finer one later, of the same counts.
+        between counts at the distance ``sensitivity``, ``P[the tiers up to epsilon are in S]``
+        changes by a factor of at most ``exp(epsilon)``. So a coarse table may be public while some
+        readers get a finer one of the same counts, or a coarse one may be published first and a
+        finer one later.
 
         Each tier is made from the next finer one: a noisy count stays as it is with a certain
-        probability, and otherwise more noise is added (``docs/proofs.md``, section 20). One call
-        makes all tiers. A second coarse array from the same fine one would lose more, and so would
-        noise that is kept and added to revised counts.
+        probability, and otherwise gets more noise (``docs/proofs.md``, section 20). One call makes
+        all tiers. To make a second coarse array from the same fine one would cost more privacy, as
+        would keeping the noise and adding it to revised counts.
 
         Parameters
         ----------
         counts : array or sequence of ints
             Any integer dtype of 8 to 64 bits, and any shape. Counts outside the bounds are clamped.
         epsilons : sequence of numbers
-            Those of the coarser tiers, for the same sensitivity: increasing, all below this
-            mechanism's epsilon, and at most 7.
+            The epsilons of the coarser tiers, for the same sensitivity: at most 7, increasing, and
+            all below this mechanism's epsilon.
         threads : int, optional
             As in :meth:`release`.
 
         Returns
         -------
         Tiers
-            An array for each epsilon, of the shape of the counts and their dtype in native order.
+            An array for each epsilon, with the shape of the counts and their dtype in native byte
+            order.
 
         Raises
         ------
         ValueError
-            If the epsilons do not increase, reach that of the mechanism, or are too close or too
-            small to be certified; or if the counts are unsigned and there are no bounds.
+            If the epsilons do not increase, reach that of the mechanism, or are too close together
+            or too small to be certified, or if the counts are unsigned and there are no bounds.
         OverflowError
             If an int does not fit int64, or the bounds do not fit the dtype of the counts.
 
@@ -512,24 +513,25 @@ class GeometricMechanism:
     ) -> NDArray[np.int64]:
         """Return the places of the k largest noisy counts, the largest first, and no counts.
 
-        Each place is drawn with noise of its own, among the places that are left: the first one
-        with the greatest sum of count and noise. The noise is G with probability
-        ``(1 - a) * a**G``, and no sum is clamped (``docs/proofs.md``, section 19).
+        The places are drawn one after the other, with fresh noise. Each is, among the places that
+        are left, the first with the greatest sum of count and noise. The noise is G with
+        probability ``(1 - a) * a**G``, and no sum is clamped (``docs/proofs.md``, section 19).
 
-        The privacy loss does not depend on the number of counts that an individual changes. If it
-        changes them all in one direction, each by at most D, the loss is
-        ``privacy_loss(distance=k * D)``. If it may raise some and lower others, it is twice that.
+        The privacy loss does not depend on the number of counts that an individual changes. If an
+        individual changes all of them in one direction, each by at most D, the loss is
+        ``privacy_loss(distance=k * D)``. If an individual may raise some and lower others, the loss
+        is twice that.
 
         Parameters
         ----------
         counts : array or sequence of ints
-            One dimension, any integer dtype of 8 to 64 bits. Counts outside the bounds are clamped;
-            without bounds, or in bounds wider than ``2**62``, so are those beyond the ``2**62``
-            values nearest to 0. Unsigned counts need no bounds.
+            The counts, in one dimension and of any integer dtype of 8 to 64 bits. Counts outside
+            the bounds are clamped, as are, without bounds or with bounds wider than ``2**62``,
+            those beyond the ``2**62`` values nearest to 0. Unsigned counts need no bounds.
         k : int
-            How many places, from 1 to the number of counts.
+            How many places to return, from 1 to the number of counts.
         threads, progress
-            As in :meth:`release`. There is a pass through all counts for each place.
+            As in :meth:`release`. Each place takes a pass through all counts.
 
         Returns
         -------
@@ -539,8 +541,8 @@ class GeometricMechanism:
         Raises
         ------
         ValueError
-            If `counts` has no or several dimensions, `k` exceeds the number of counts, or the scale
-            is above ``2**53``.
+            If `counts` does not have exactly one dimension, `k` exceeds the number of counts, or
+            the scale is above ``2**53``.
         OverflowError
             If an int does not fit int64, or the bounds do not fit the dtype of the counts.
 
@@ -579,8 +581,8 @@ class GeometricMechanism:
         """Return the least a such that errors exceed a with probability at most `alpha`.
 
         Bounds censor the noise, so near a bound only one tail remains. The probability is an upper
-        bound for the sampled distribution (``docs/proofs.md``, section 11). At levels below the
-        mass of its floor, at most ``2**-52``, the accuracy is the width of the bounds.
+        bound for that of the sampled distribution (``docs/proofs.md``, section 11). At levels below
+        the mass of its floor, which is at most ``2**-52``, the accuracy is the width of the bounds.
 
         Parameters
         ----------
@@ -588,14 +590,14 @@ class GeometricMechanism:
             The significance level, from 0 to 1. At 0 the accuracy is the greatest possible error.
         counts : int, numpy integer, array or sequence of ints, optional
             True counts, within the bounds or the limits of their dtype. Ints and sequences of ints
-            are taken as int64. The error of a count outside the bounds is at least its distance
+            are taken as int64. A count outside the bounds has an error of at least its distance
             from them.
 
         Returns
         -------
         int or array of ints
-            At these true counts. Without counts, in the worst case over all counts within the
-            bounds, or within int64 if there are no bounds.
+            The accuracy at each of these true counts. Without counts, the worst case over all
+            counts within the bounds, or within int64 if there are no bounds.
 
         Examples
         --------
@@ -628,13 +630,13 @@ class GeometricMechanism:
     ) -> tuple[Any, Any]:
         """Return an interval that contains the true count with probability at least 1 - alpha.
 
-        ``[released - a, released + a]``, cut off at the bounds. Two-sided, a is :meth:`accuracy` at
-        level alpha; one-sided, it is the least one with ``P[Z > a] <= alpha``, and the other end is
-        the bound. The probability is over the noise, for any true count within the bounds, and for
-        each interval on its own.
+        The interval is ``[released - a, released + a]``, cut off at the bounds. If it is two-sided,
+        a is the :meth:`accuracy` at level alpha; if it is one-sided, a is the least one with
+        ``P[Z > a] <= alpha``, and the other end is the bound. The probability is over the noise,
+        for any true count within the bounds, and for each interval on its own.
 
-        A sum of noisy counts is not one noisy count: its noise is larger, which this method cannot
-        see. Use :func:`geomdp.accuracy.sum_confidence_interval` for totals, margins and
+        A sum of noisy counts has more noise than a single noisy count, which this method cannot
+        know. Use :func:`geomdp.accuracy.sum_confidence_interval` for totals, margins and
         differences, and :func:`geomdp.accuracy.ratio_confidence_interval` for rates and means.
 
         Parameters
@@ -647,15 +649,16 @@ class GeometricMechanism:
         side : {"both", "lower", "upper"}
             "lower" gives only a lower end, and "upper" only an upper one.
         dtype : integer dtype, optional
-            The dtype of the release, if `released` has lost it, as lists do: without bounds, a
-            noisy count of 127 is at the limit of int8, and ``.tolist()`` hides that. If not given,
-            ints and sequences of ints are taken as int64, or uint64 if the bounds need it.
+            The dtype of the release, if `released` has lost it, as lists do. Without bounds, a
+            noisy count of 127 is at the limit of int8, for example, and ``.tolist()`` hides that.
+            By default, ints and sequences of ints are taken as int64, or as uint64 if the bounds
+            need it.
 
         Returns
         -------
         lower, upper : ints or arrays
-            With the type, shape and dtype of `released`, or the given dtype. The interval includes
-            both ends.
+            The ends, which the interval includes, with the type, shape and dtype of `released`, or
+            with the given dtype.
 
         Raises
         ------

@@ -130,13 +130,13 @@ def sample_two_sided_geometric(shift: Any, scale: Real, bounds: Bounds | None = 
     scale : number
         The noise scale: at least 0, taken exactly.
     bounds : (int, int) or None
-        Least and greatest result. With None, these are the limits of the dtype of `shift`, which
-        must be signed.
+        The least and the greatest result. With None, these are the limits of the dtype of `shift`,
+        which must be signed.
 
     Returns
     -------
     int, numpy integer or array
-        The type, dtype and shape are those of `shift`.
+        Draws with the type, dtype and shape of `shift`.
 
     Examples
     --------

@@ -55,8 +55,8 @@ class TierPlan:
 class TierPlans:
     """What is public about tiers: their epsilons, accuracy and certificates. Nothing is drawn.
 
-    :meth:`geomdp.GeometricMechanism.tier_plans` makes them. All parameters named `epsilon` are one
-    of :attr:`epsilons`.
+    :meth:`geomdp.GeometricMechanism.tier_plans` makes them. Wherever a method takes an `epsilon`,
+    it is one of :attr:`epsilons` and names a tier.
 
     Examples
     --------
@@ -137,7 +137,7 @@ class TierPlans:
     def accuracy(self, epsilon: Real, alpha: Real) -> int:
         """Return the least a such that errors of a tier exceed a with probability at most `alpha`.
 
-        In the worst case over all counts within the bounds, or within int64 without bounds.
+        This is the worst case over all counts within the bounds, or within int64 without bounds.
 
         Parameters
         ----------
@@ -172,7 +172,8 @@ class TierPlans:
         epsilon : number
             The tier.
         released : array
-            Its noisy counts. A reader of several tiers uses the finest: the others add nothing.
+            The noisy counts of the tier. If you have several tiers, use the finest; the others add
+            nothing.
         alpha : number
             The probability that an interval misses the true count.
         side : {"both", "lower", "upper"}
@@ -277,10 +278,10 @@ def prepared(
 class Tiers(Mapping[Real, NDArray[np.integer[Any]]]):
     """Noisy counts by epsilon, of one draw: :meth:`geomdp.GeometricMechanism.tiers` makes them.
 
-    A mapping from each epsilon, the smallest first, to an array. The loss of any of them together
-    is the greatest of their epsilons. They are not independent: the finest one that a reader has is
-    all that a reader needs. No call makes another coarse array from a finer one, since two of them
-    would lose more than either.
+    This is a mapping from each epsilon, the smallest first, to an array. The privacy loss of any of
+    them together is the greatest of their epsilons. They are not independent, and the finest one
+    that readers have is all that they need. No call makes another coarse array from a finer one,
+    since two such arrays would cost more than either.
 
     Examples
     --------

@@ -167,7 +167,7 @@ def test_sums_of_rounded_rows_are_those_of_the_library(open_page: Any) -> None:
     [
         ("groups", "These counts cannot be added: they were chosen by their noise."),
         ("top", "These counts cannot be added: they were chosen by their noise."),
-        ("bounds", "Counts with bounds cannot be added: errors have one sign."),
+        ("bounds", "Counts with bounds cannot be added: errors at a bound share a sign."),
         ("tree", None),
     ],
 )

@@ -438,7 +438,7 @@ def test_missing_files(main: Main, tmp_path: Path) -> None:
     check_refused(main(*PLAIN), 1, r"error: in\.csv: No such file or directory")
     Path("in.csv").write_text("count\n5\n")
     done = main("release", "in.csv", "missing/out.csv", *PLAIN[3:])
-    check_refused(done, 1, "error: missing: no such folder, make it first")
+    check_refused(done, 1, "error: missing: no such folder: create it first")
     check_refused(main("release", ".", "out.csv", *PLAIN[3:]), 1, r"\.: Is a directory")
     assert names(tmp_path) == ["in.csv"]
 
@@ -771,7 +771,7 @@ MISUSES: list[tuple[list[str], str]] = [
     ([], "the following arguments are required: COMMAND"),
     (["accuracy", "--alpha", "0.1"], "one of the arguments --epsilon --scale is required"),
     (["accuracy", *ALL_NOISE, "--scale", "1"], "not allowed with argument --epsilon"),
-    (["accuracy", "--alpha=1", "--scale=1", "--sensitivity=2"], "--sensitivity goes with"),
+    (["accuracy", "--alpha=1", "--scale=1", "--sensitivity=2"], "--sensitivity is for"),
     (["accuracy", "--alpha=1", "--scale=0"], "'0' is not accepted: give a positive"),
     (["accuracy", *ALL_NOISE, "extra\nword"], r"unrecognized arguments: extra\\nword"),
     (["accuracy", "--eps", "1", "--alpha", "0.1"], "--eps"),

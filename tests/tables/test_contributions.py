@@ -429,7 +429,13 @@ def test_a_sum_of_its_own_levels_keeps_the_name_of_counts() -> None:
         ({}, "x", (True, 5), TypeError, "bounds with bool and int are not accepted: give two ints"),
         ({}, "y", (0, 5), TypeError, "values of 'y' of type .* are not accepted: give integers"),
         ({}, "z", (0, 5), KeyError, "z"),
-        ({"l0": 1, "linf": 2}, "x", (0, 5), ValueError, "linf = 2 does not go with sums: bounds"),
+        (
+            {"l0": 1, "linf": 2},
+            "x",
+            (0, 5),
+            ValueError,
+            "linf = 2 is not accepted for sums",
+        ),
         ({"l1": 2**32 + 1}, "x", None, ValueError, "values = .* are not accepted"),
     ],
 )

@@ -183,13 +183,17 @@ def test_bad_parameters_are_refused_before_anything_is_spent() -> None:
     for each, given, message in [
         (table, {"at_least": 0}, "at_least = 0 is not accepted"),
         (table, {"at_least": 2.5}, "at_least = 2.5"),
-        (table, {"at_least": 30, "bounds": (0, 9)}, "bounds do not go with at_least"),
-        (huge.count(nothing), {"at_least": 30}, "at_least does not go with 1000000000000000 cells"),
-        (margins, {"at_least": 30}, "at_least does not go with margins"),
+        (table, {"at_least": 30, "bounds": (0, 9)}, "bounds are not accepted with at_least"),
+        (
+            huge.count(nothing),
+            {"at_least": 30},
+            "at_least is not accepted for 1000000000000000",
+        ),
+        (margins, {"at_least": 30}, "at_least is not accepted with margins"),
         (
             table,
             {"at_least": 30, "mechanism": GeometricMechanism(1, bounds=(0, 100))},
-            "bounds do not go with at_least",
+            "bounds are not accepted with at_least",
         ),
     ]:
         epsilon: Any = {} if "mechanism" in given else {"epsilon": 1}

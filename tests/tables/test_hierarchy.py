@@ -527,7 +527,7 @@ def test_a_crosstab_with_rows_of_totals_is_refused_where_they_would_count(weight
         ),
         (({("a", "b"): "r"},), ValueError, "nodes are not accepted, since their types"),
         ((7,), TypeError, "children = 7 has type int: give a mapping"),
-        (({"a": "r"}, ["r"]), TypeError, "parents go with a column of children"),
+        (({"a": "r"}, ["r"]), TypeError, "parents are for a column of children"),
         ((["a"], 7), TypeError, "parents = 7 has type int: give a column"),
     ],
 )

@@ -233,9 +233,13 @@ def test_the_table_of_a_limit_is_published_like_any_other(tmp_path: Path) -> Non
     [
         ({"limit": "l2"}, ValueError, "limit = 'l2'"),
         ({"limit": "l1"}, ValueError, "the design has l0 and linf"),
-        ({"limit": "bounds"}, ValueError, "column goes with the limit 'bounds'"),
-        ({"column": "n"}, ValueError, "column goes with the limit 'bounds'"),
-        ({"limit": "bounds", "column": "n", "design": DESIGNS["l0"]}, ValueError, "linf does not"),
+        ({"limit": "bounds"}, ValueError, "column is for limit = 'bounds'"),
+        ({"column": "n"}, ValueError, "column is for limit = 'bounds'"),
+        (
+            {"limit": "bounds", "column": "n", "design": DESIGNS["l0"]},
+            ValueError,
+            "linf is not accepted for sums",
+        ),
         ({"limit": "bounds", "column": "n", "design": DESIGNS["l1"]}, ValueError, None),
         ({"design": DESIGNS["l1"]}, ValueError, "the design has l1"),
         ({"design": Design(LEVELS)}, ValueError, "'l0' is not accepted without an individual"),

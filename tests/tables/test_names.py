@@ -325,7 +325,7 @@ def test_options_of_trees_need_a_tree(tmp_path: Path, capsys: Any) -> None:
     for options in (["--root", "x"], ["--leaves-only"]):
         given = ["count", "in.csv", "out.csv", "--by", "x", "--levels", "l", "--epsilon", "1"]
         assert cli.main([*given, *options]) == 2
-        assert "--root and --leaves-only go with --tree" in capsys.readouterr().err
+        assert "--root and --leaves-only are for a --tree" in capsys.readouterr().err
 
 
 # What is refused

@@ -54,7 +54,7 @@ def made(folder: Path) -> Path:
 
 #: Paths in a folder to which nothing can be saved, and the error.
 UNFIT: dict[str, tuple[Any, type[Exception], str]] = {
-    "no folder": ("none/x.csv", FileNotFoundError, "no such folder, make it first"),
+    "no folder": ("none/x.csv", FileNotFoundError, "no such folder: create it first"),
     "a file as a folder": ("taken.csv/x.csv", NotADirectoryError, "taken.csv"),
     "a file": ("taken.csv", FileExistsError, "already exists, and is not overwritten"),
     "a description": ("described.csv", FileExistsError, "described.csv.json"),

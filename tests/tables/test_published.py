@@ -155,7 +155,7 @@ def test_nothing_is_left_of_a_save_that_fails(tmp_path: Path) -> None:
         _published.write(tmp_path / "x.csv", columns(1, 2, 3), {}, overwrite=True)
     assert os.listdir(tmp_path) == ["x.csv"]
     for end in ENDS:
-        with pytest.raises(FileNotFoundError, match=r"no such folder, make it first: .*none'$"):
+        with pytest.raises(FileNotFoundError, match=r"no such folder: create it first: .*none'$"):
             _published.write(tmp_path / "none" / f"x.{end}", columns(1, 2, 3), {}, overwrite=True)
 
 

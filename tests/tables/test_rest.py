@@ -354,11 +354,11 @@ def test_other_facts_are_refused(change: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ({"at_least": None}, TypeError, "rest goes with at_least"),
+        ({"at_least": None}, TypeError, "rest is for at_least"),
         (
             {"epsilon": None, "mechanism": GeometricMechanism(1)},
             TypeError,
-            "rest goes with epsilon",
+            "rest takes a share of epsilon",
         ),
         ({"rest": "others"}, TypeError, "rest = 'others' has type str: give a pair"),
         ({"rest": ("others", 0)}, ValueError, "rest has a share"),

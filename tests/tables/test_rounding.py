@@ -254,7 +254,7 @@ def test_intervals_of_rounded_groups_hold_given_that_they_appear(step: int) -> N
 def test_a_file_states_its_step_and_answers_by_it(name: str, ending: str, tmp_path: Path) -> None:
     release, path = RELEASED[name], tmp_path / f"a.{ending}"
     if name == "top":
-        with pytest.raises(ValueError, match=r"^rounded does not go with cells by name alone"):
+        with pytest.raises(ValueError, match=r"^rounded is not accepted for names alone"):
             release.save(path, rounded=5)
         assert not list(tmp_path.iterdir())
         return
@@ -284,7 +284,7 @@ def test_a_release_is_saved_rounded_and_refused_before_it_is_paid(tmp_path: Path
     for bad, error in [(1, ValueError), (0, ValueError), (2**31 + 1, ValueError), (5.0, TypeError)]:
         with pytest.raises(error, match=r"^rounded "):
             counted.release(epsilon=1, budget=budget, save=tmp_path / "a.csv", rounded=bad)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"^rounded goes with save"):
+    with pytest.raises(TypeError, match=r"^rounded is for save"):
         counted.release(epsilon=1, budget=budget, rounded=5)
     assert (budget.spent, list(tmp_path.iterdir())) == ([], [])
     release = counted.release(epsilon=1, save=tmp_path / "a.csv", rounded=10)

@@ -1,13 +1,14 @@
 """The total privacy loss of many releases, exactly, rounded up.
 
 A release of privacy loss l is at worst randomised response, and a release of this package at
-distance 1 is no better. So the joint privacy loss of many releases is a finite sum (Kairouz, Oh and
-Viswanath 2015, theorem 3.3; Murtagh and Vadhan 2016), and the bounds here are the least that hold
-for every choice of releases (``docs/proofs.md``, section 14). Where an individual can change a cell
-by more than 1, :func:`loss_distribution` gives less than randomised response does.
+distance 1 is no better than that. The joint privacy loss of many releases is therefore a finite sum
+(Kairouz, Oh and Viswanath 2015, theorem 3.3; Murtagh and Vadhan 2016), and the bounds computed here
+are the least that hold for every choice of releases (``docs/proofs.md``, section 14). Where an
+individual can change a cell by more than 1, :func:`loss_distribution` gives a smaller loss than
+randomised response would.
 
-Each release may depend on the outputs of earlier ones, on other data too. Their *losses* may do so
-only at delta 0; otherwise fix them in advance.
+Each release may depend on the outputs of earlier ones, and be about other data. The *losses* may
+depend on earlier outputs only at delta 0; otherwise fix them in advance.
 
 >>> from geomdp import accounting
 >>> budget = accounting.Budget(epsilon=1)

@@ -24,16 +24,16 @@ class Booking(NamedTuple):
     Attributes
     ----------
     label : str or None
-        The label that the release was given; no other booking for the same people has it.
+        The label of the release, which no other booking for the same people has.
     loss : Fraction
-        The pure privacy loss, exactly.
+        The exact pure privacy loss.
     cost : Fraction
-        Its share of the budget: the loss; with a plan the sum of the planned losses that it uses
-        up; or its rho.
+        What it takes from the budget: its loss or, with a plan, the sum of the planned losses that
+        it uses up, or its rho.
     time : datetime
-        When it was booked, in UTC to the second.
+        The time of the booking, in UTC, to the second.
     groups : tuple of str, or None
-        The groups whose people may be in the release; None for everyone.
+        The groups whose people may be in the release, or None for everyone.
     ids : tuple of str
         The ids of the tables or of the stream that it paid for, which their files state too; none
         for a loss that was booked by itself.

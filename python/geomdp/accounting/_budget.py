@@ -42,31 +42,32 @@ _ABSENT = {"epsilon": "None", "delta": "0", "losses": "None", "rho": "None", "gr
 class Budget(Uncopied):
     """A limit on the total privacy loss, which refuses releases that would exceed it.
 
-    ``Budget(...)`` ends with its process; :meth:`open` keeps a budget in a file. Any number of
-    threads may use one; it cannot be copied or pickled. A signal handler may read it at any time.
-    It is bookkeeping and no security boundary: it counts only the releases it is told of, and code
-    with access to the data can bypass it.
+    A ``Budget(...)`` ends with its process, whereas :meth:`open` keeps a budget in a file. Any
+    number of threads may share one, but it cannot be copied or pickled. A signal handler may read
+    it at any time. A budget is bookkeeping and not a security boundary: it counts only the releases
+    that it is told of, and code with access to the data can bypass it.
 
     Parameters
     ----------
     epsilon : number, optional
-        Not negative. Taken exactly: three times the float 0.1 is more than the float 0.3, but
-        ``"0.1"`` and ``Fraction(1, 10)`` are exact.
+        The limit, not negative and taken exactly. Three times the float 0.1 is more than the float
+        0.3, so write ``"0.1"`` or ``Fraction(1, 10)`` for a tenth.
     delta : number
-        From 0 to 1. With 0, the losses of the releases may depend on earlier outputs, and their sum
-        is limited.
+        From 0 to 1. With 0, the sum of the losses is limited, and losses may depend on earlier
+        outputs.
     losses : iterable of numbers, mapping of them to int, or LossDistribution
-        The losses of all releases, planned in advance, as for :func:`compose`. Needed if delta is
-        not 0, since composition does not cover losses that are chosen in view of earlier outputs.
-        Each release uses up the least planned loss that is enough for it. A distribution plans the
-        losses of cells, and each table uses up those of the cells that one individual can change.
-        The order is free, and planned releases may be left out.
+        The losses of all releases, planned in advance, as for :func:`compose`. A plan is required
+        if delta is not 0, since composition does not cover losses that are chosen after seeing
+        earlier outputs. Each release uses up the least planned loss that is enough for it. A
+        distribution plans the losses of cells, and each table uses up those of the cells that one
+        individual can change. Releases may come in any order, and planned ones may be left out.
     rho : number, optional
-        Instead of the others: the limit under zero-concentrated differential privacy. Each release
-        costs its :func:`zcdp`, and the sum is limited. The losses may depend on earlier outputs.
+        Instead of the others, the limit under zero-concentrated differential privacy. Each release
+        costs its :func:`zcdp`, and the sum of these is limited. Losses may depend on earlier
+        outputs.
     groups : iterable of str, optional
-        Names of groups of individuals, such as countries or schools, that have no individual in
-        common; :meth:`group` says what that allows. Some individuals may be in none of them.
+        The names of groups of individuals, such as countries or schools, that have nobody in
+        common; :meth:`group` explains what that allows. Some individuals may be in none of them.
 
     Examples
     --------
@@ -159,40 +160,41 @@ class Budget(Uncopied):
         rho: Real | None = None,
         groups: Iterable[str] | None = None,
     ) -> Budget:
-        """Return a budget that is kept in a file, its ledger; a new one if there is no such file.
+        """Return the budget that is kept in a file, its ledger, or a new one if there is none.
 
-        Any number of threads and processes may open the same ledger and spend from it, under any of
-        its names. Each release is booked and on the disk before any noise is drawn. So a process
-        that is killed in between loses budget and never privacy. No file stays open between calls.
+        Any number of threads and processes may open the same ledger, under any of its names, and
+        spend from it. Each release is booked and on the disk before any noise is drawn, so a
+        process that is killed in between loses budget but never privacy. No file stays open between
+        calls.
 
-        The ledger is a text file that only grows: a line of JSON for its head, for its end and for
-        each release, which holds the label, the exact loss, the time, the groups that the release
-        is for, and the ids of its tables; nothing of the data. Each line has a digest of itself and
-        of the line before, so that damage is noticed. Keep the ledger on a local file system: on a
-        network file system locks may fail, and then two processes can spend the same remainder. A
-        ledger that is deleted, edited or replaced by an older copy forgets releases; see
-        :meth:`backup`. :func:`geomdp.tables.report` shows a ledger to an auditor.
+        The ledger is a text file that only grows. It has a line of JSON for its head, for its end
+        and for each release, with the label, the exact loss, the time, the groups that the release
+        is for, its tiers and the ids of its tables, and with nothing of the data. Each line has a
+        digest of itself and of the line before, so damage is noticed. Keep the ledger on a local
+        file system: on a network file system locks may fail, and two processes could spend the same
+        remainder. A ledger that is deleted, edited or replaced by an older copy forgets releases;
+        see :meth:`backup`. :func:`geomdp.tables.report` shows a ledger to an auditor.
 
         Parameters
         ----------
         path : str or path
             The ledger.
         epsilon, delta, losses, rho, groups
-            As for :class:`Budget`, for a new ledger. One that exists has its own: those that are
-            given must be the same, exactly (0.1 is not ``"0.1"``), in any order of groups, and none
-            is needed. Who may only read the file can still look at the budget.
+            As for :class:`Budget`, for a new ledger. An existing ledger has its own, so none are
+            needed; any that are given must be exactly the same (0.1 is not ``"0.1"``), except for
+            the order of groups. Whoever may only read the file can still look at the budget.
 
         Raises
         ------
         FileNotFoundError
-            If there is no such file, and no limit is given to make it.
+            If there is no such file and no limit is given to create it.
         ValueError
-            If the file is a ledger with other limits or of another format, or no ledger, or
-            damaged. It is left as it is.
+            If the file is a ledger with other limits or of another format, is no ledger, or is
+            damaged. The file is left as it is.
         TimeoutError
-            If another process holds the lock for half a minute. Nothing is booked then. This and
-            other errors of the file, such as ``PermissionError`` for one that is read-only, may
-            come from each later call too.
+            If another process holds the lock for half a minute. Nothing is booked then. Later calls
+            may raise this too, as well as other errors of the file, such as ``PermissionError`` if
+            it is read-only.
 
         Examples
         --------
@@ -250,33 +252,34 @@ class Budget(Uncopied):
     def group(self, *names: str) -> Budget:
         """Return the part of this budget that is for the individuals of some groups alone.
 
-        A release that it books is one of these individuals, and adds to their losses alone. One
-        that the whole budget books adds to those of everyone. So releases for different groups cost
-        the greatest of their losses, and others the sum; each is limited as if it were the only
-        group. What is returned is the same budget, seen by these individuals: their releases in
-        :attr:`history`, their loss in :attr:`epsilon_spent`, what is left for them in
-        :attr:`remaining`. Of several groups, those of the one that lost most.
+        A release that this part books is about these individuals and adds only to their losses,
+        while a release that the whole budget books adds to everyone's. Releases for different
+        groups therefore cost the greatest of their losses, and all others the sum, and each group
+        is limited as if it were the only one. What is returned is the same budget as these
+        individuals see it: their releases in :attr:`history`, their loss in :attr:`epsilon_spent`,
+        and what is left for them in :attr:`remaining`. For several groups, these are the figures of
+        the group that lost most.
 
-        The publisher answers for what the budget cannot see. The group of an individual must be a
-        fixed fact, which no change of its records changes, and the release for a group must count
-        no record of anybody else. An individual who moves between groups is in both, and loses the
-        sum of both: if a pupil changes school within the time of the budget, give the pupil's
-        records to one of the schools, or book all schools together. Which group an individual is in
-        is not protected beyond that (``docs/proofs.md``, lemma 14g). A table with
+        The publisher is responsible for what the budget cannot see. Which group an individual is in
+        must be a fixed fact that does not depend on the individual's records, and the release for a
+        group must count no records of anybody else. An individual who moves between groups is in
+        both and loses the sum of both: if a pupil changes schools during the time of the budget,
+        assign the pupil's records to one of the schools, or book all schools together. Membership
+        of a group is not protected beyond that (``docs/proofs.md``, lemma 14g). A table with
         ``neighbours="change"`` is refused, since such a change may move its individual to another
-        group: book it for everyone.
+        group; book it for everyone.
 
         Parameters
         ----------
         *names : str
-            One or several of :attr:`groups`: those of the Nordic countries, for a release of these
-            together. With a plan, such a release uses up the same losses in each of them.
+            One or several of :attr:`groups`, such as those of the Nordic countries for a release
+            about all of these. With a plan, such a release uses up the same losses in each of them.
 
         Returns
         -------
         Budget
-            For the `budget` of a release, and for all else that a budget is for. It books a label
-            once, and another group may have the same label.
+            A view that can be used wherever a budget can. It books each label once, but another
+            group may have the same label.
 
         Raises
         ------
@@ -309,10 +312,11 @@ class Budget(Uncopied):
         return view
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """Check the ledger, and write a copy of it to a new file, whole or not at all.
+        """Check the ledger, and write a copy of it to a new file.
 
-        Others may spend meanwhile. A copy is a record for auditors. If you put it in place of the
-        ledger, :meth:`book` all releases since, or the budget forgets them.
+        The copy is written completely or not at all, and others may spend meanwhile. It is a record
+        for auditors. If you ever put it in place of the ledger, :meth:`book` all releases since, or
+        the budget forgets them.
 
         Parameters
         ----------
@@ -356,22 +360,22 @@ class Budget(Uncopied):
         Parameters
         ----------
         mechanism : GeometricMechanism
-            Its privacy loss at `d_in` is spent.
+            The mechanism whose privacy loss at `d_in` is spent.
         d_in : int, optional
-            The greatest distance of neighbouring inputs, L1 for an array. Not negative; the
-            sensitivity of the mechanism if not given.
+            The greatest distance of neighbouring inputs, in L1 for an array; not negative. By
+            default the sensitivity of the mechanism.
         label : str, optional
-            The name of the release in :attr:`spent` and :attr:`history`. A budget books a name
-            once for the same groups: the same release, run again, is refused instead of paid for
-            again.
+            The name of the release in :attr:`spent` and :attr:`history`. A budget books each name
+            once for the same groups, so a second run of the same release is refused instead of
+            being paid for again.
 
         Raises
         ------
         ValueError
             If the release would exceed the budget, no planned loss is left for it, or its label is
-            taken. The budget is then left as it was.
+            taken. The budget is left as it was.
         RuntimeError
-            If a signal handler spends while it interrupts another spend in the same thread, or a
+            If a signal handler spends while it interrupts another spend in the same thread, or if a
             forked process spends from a budget in memory.
 
         Examples
@@ -395,11 +399,11 @@ class Budget(Uncopied):
         Parameters
         ----------
         loss : number, str, mapping or LossDistribution
-            The privacy loss of the release, taken exactly. Not negative; it may be infinite. A
-            distribution states the losses of several noisy counts, and so does a mapping from
-            losses to numbers of counts: with `rho`, they cost :meth:`LossDistribution.zcdp`, which
-            is less than the :func:`zcdp` of their sum. With a plan each count uses up a planned
-            loss, unless one planned loss for all is less.
+            The privacy loss of the release, taken exactly; not negative, possibly infinite. A
+            distribution, or a mapping from losses to numbers of counts, states the losses of
+            several noisy counts. With `rho`, these cost :meth:`LossDistribution.zcdp`, which is
+            less than the :func:`zcdp` of their sum. With a plan, each count uses up a planned loss,
+            unless a single planned loss for all of them is less.
         label
             As in :meth:`spend`.
 
@@ -490,8 +494,8 @@ class Budget(Uncopied):
         """Return noisy counts, after :meth:`spend`.
 
         A refused release draws no noise, and counts that the mechanism refuses cost nothing. A
-        table of :mod:`geomdp.tables` knows its sensitivity: it takes no `d_in`, and its own loss is
-        booked, as by ``table.release(mechanism, budget=budget)``. Parameters and errors:
+        table of :mod:`geomdp.tables` knows its sensitivity, so it takes no `d_in`, and its own loss
+        is booked, as by ``table.release(mechanism, budget=budget)``. Parameters and errors are
         those of :meth:`spend` and :meth:`geomdp.GeometricMechanism.release`.
 
         >>> from geomdp import GeometricMechanism, accounting
@@ -510,7 +514,7 @@ class Budget(Uncopied):
 
     @property
     def history(self) -> list[Booking]:
-        """All releases so far: label, loss, cost, time, groups, ids; see :class:`Booking`."""
+        """All releases so far, as the fields of a :class:`Booking` each."""
         return self._store.spent().bookings(self._groups)
 
     @property
@@ -528,9 +532,9 @@ class Budget(Uncopied):
 
     @property
     def epsilon_spent(self) -> float:
-        """The privacy loss of all releases so far, rounded up; of all planned ones, with a plan.
+        """The privacy loss of all releases so far, or with a plan of all planned ones, rounded up.
 
-        It is the greatest for any individual: with groups, that of the group that lost most.
+        This is the greatest loss of any individual; with groups, that of the group that lost most.
         """
         return self.epsilon_at(0) if self._plan is None else self._planned
 
@@ -588,15 +592,15 @@ class Budget(Uncopied):
         delta : number
             From 0 to 1.
         of : {"spent", "all"}
-            The releases so far; or any releases that the budget allows. At a positive delta, only
-            "all" holds if losses are chosen in view of earlier outputs.
+            The releases so far, or any releases that the budget allows. At a positive delta, only
+            "all" is valid if losses are chosen after seeing earlier outputs.
 
         Returns
         -------
         float
-            Rounded up; the greatest for any individual. By :func:`compose`; with `rho`, by the
-            conversion from zCDP (Canonne, Kamath and Steinke 2020, proposition 12), or the sum of
-            the losses if that is less.
+            The greatest epsilon of any individual, rounded up. It comes from :func:`compose` or,
+            with `rho`, from the conversion of zCDP (Canonne, Kamath and Steinke 2020, proposition
+            12), or is the sum of the losses if that is less.
 
         Examples
         --------

@@ -24,20 +24,21 @@ def compose(losses: Losses, delta: Real = 0) -> float:
     Parameters
     ----------
     losses : iterable of numbers, or mapping of them to int
-        The pure privacy loss of each release; or how many releases have each loss. Not negative,
-        and taken exactly. Give ``mechanism.rate * d``: ``mechanism.privacy_loss(d)`` is rounded up.
-        All functions of this module take an int, float, Fraction, Decimal or string. The float 0.1
-        is more than 1/10; ``Decimal("0.1")``, ``"0.1"`` and ``"1/10"`` are exact.
+        The pure privacy loss of each release, or how many releases have each loss; not negative,
+        and taken exactly. Pass ``mechanism.rate * d``, since ``mechanism.privacy_loss(d)`` is
+        rounded up. All functions of this module take an int, float, Fraction, Decimal or string.
+        The float 0.1 is more than 1/10, whereas ``Decimal("0.1")``, ``"0.1"`` and ``"1/10"`` are
+        exact.
     delta : number
         From 0 to 1.
 
     Returns
     -------
     float
-        Rounded up: the least float64 that is not below the exact value, if the losses are equal, or
-        have few different sums. Otherwise an upper bound, never above the sum of the losses or the
+        The least float64 that is not below the exact value, if the losses are equal or have few
+        different sums. Otherwise an upper bound, which never exceeds the sum of the losses or the
         least epsilon that :func:`rdp` and :func:`zcdp` allow; ``docs/proofs.md``, section 14, says
-        how close.
+        how close it is.
 
     Examples
     --------
@@ -66,8 +67,8 @@ def compose_delta(losses: Losses, epsilon: Real) -> float:
     Returns
     -------
     float
-        Rounded up, where :func:`compose` is exact; otherwise an upper bound. 0 if epsilon is the
-        sum of the losses or more.
+        The exact value, rounded up, where :func:`compose` is exact, and otherwise an upper bound. 0
+        if epsilon is at least the sum of the losses.
 
     Examples
     --------
@@ -100,8 +101,8 @@ def split(total: Real, n: Integer, delta: Real = 0) -> float:
     Returns
     -------
     float
-        At delta 0 the greatest float64 that is not above ``total / n``. Otherwise the greatest
-        whose :func:`compose` is at most the total, unless that at delta 0 is greater. So it is
+        At delta 0, the greatest float64 that is not above ``total / n``. Otherwise the greatest
+        whose :func:`compose` is at most the total, or the one at delta 0 if that is greater. It is
         never too large.
 
     Examples

@@ -23,11 +23,12 @@ _WIDEST = 2**12
 class LossDistribution:
     """The joint privacy loss of releases in which an individual changes several cells.
 
-    :func:`loss_distribution` makes one. ``x + y`` is the loss of both together, and ``50 * x`` that
-    of fifty such releases. Fix the mechanisms and the changes before the first release, as for
-    :func:`compose`.
+    :func:`loss_distribution` makes one. ``x + y`` is the loss of two together, and ``50 * x`` that
+    of fifty such releases. As for :func:`compose`, fix the mechanisms and the changes before the
+    first release.
 
-    Fifty releases of a table in which an individual has one record in each of three cells:
+    For example, fifty releases of a table in which an individual has one record in each of three
+    cells:
 
     >>> from geomdp import GeometricMechanism, accounting
     >>> table = accounting.loss_distribution(GeometricMechanism(0.1), l0=3)
@@ -60,9 +61,9 @@ class LossDistribution:
         Returns
         -------
         float
-            As :func:`compose` for cells that change by 1. Otherwise an upper bound, close to the
-            least value, that accounts for the difference between ideal and sampled noise. Never
-            above :func:`compose` of the losses, and so never above their sum.
+            That of :func:`compose` for cells that change by 1. Otherwise an upper bound, close to
+            the least value, that allows for the difference between ideal and sampled noise. It
+            never exceeds :func:`compose` of the losses, and so never exceeds their sum.
 
         Examples
         --------
@@ -87,8 +88,8 @@ class LossDistribution:
         Returns
         -------
         float
-            As :func:`compose_delta` for cells that change by 1; otherwise an upper bound, never
-            above it.
+            That of :func:`compose_delta` for cells that change by 1, and otherwise an upper bound
+            that never exceeds it.
 
         Examples
         --------
@@ -107,8 +108,8 @@ class LossDistribution:
     def zcdp(self) -> float:
         """Return a rho such that the releases are rho-zCDP together, rounded up.
 
-        The sum of :func:`zcdp` of the cells, whose noise is independent. For several cells this is
-        less than :func:`zcdp` of the sum of their losses.
+        It is the sum of the :func:`zcdp` of the cells, since their noise is independent. For
+        several cells this is less than the :func:`zcdp` of the sum of their losses.
 
         >>> from geomdp import GeometricMechanism, accounting
         >>> table = accounting.loss_distribution(GeometricMechanism(0.1), l0=3)
@@ -151,11 +152,11 @@ class LossDistribution:
     def to_pld(self, interval: float = 1e-4) -> Any:
         """Return these releases as a privacy loss distribution of ``dp_accounting``.
 
-        It is pessimistic: ``dp_accounting`` rounds each loss up to a multiple of the interval. Its
-        convolution has rounding errors, and sampled noise adds those of :meth:`to_dp_event`. So
-        this adds a delta of ``1e-12 + n * 2**-48`` for n cells, which is at least 100 times the
-        errors of the convolution that we measured. Below that delta every epsilon is infinite; use
-        :meth:`epsilon_at` there.
+        The result is pessimistic, since ``dp_accounting`` rounds each loss up to a multiple of the
+        interval. To allow for the rounding errors of its convolution, and for those of sampled
+        noise (:meth:`to_dp_event`), a delta of ``1e-12 + n * 2**-48`` is added for n cells, which
+        is at least 100 times the errors of the convolution that we measured. Below that delta every
+        epsilon is infinite; use :meth:`epsilon_at` there.
 
         Parameters
         ----------
@@ -225,13 +226,13 @@ def loss_distribution(
 ) -> LossDistribution:
     """Return the distribution of the privacy loss of one release of a table.
 
-    An individual changes at most l0 cells of it by at most linf each. One number for the
-    sensitivity, ``l0 * linf``, would hide that the noise of the cells is independent.
+    An individual changes at most l0 cells of the table, by at most linf each. A single number for
+    the sensitivity, ``l0 * linf``, would hide that the noise of the cells is independent.
 
     Parameters
     ----------
     mechanism : GeometricMechanism
-        The mechanism of every cell; with noise.
+        The mechanism of every cell, which must add noise.
     l0 : int
         The greatest number of cells that an individual changes; at least 1.
     linf : int

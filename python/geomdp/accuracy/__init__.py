@@ -4,15 +4,15 @@ The accuracy at level alpha is the least integer a such that an error exceeds a 
 most alpha, ``P[|X - z| > a] <= alpha`` (*Geometric Mechanism Accuracy*, definition 1). For noise
 without bounds that means ``2 q**(a + 1) / (1 + q) <= alpha``, with ``q = exp(-1 / scale)``.
 
-The functions of a scale or an epsilon describe ideal noise without bounds. The others account for a
-mechanism, its bounds and the distribution that it samples. Results that are not exact are rounded
-to the safe side, by less than 1e-34 and then to a float.
+Functions of a scale or an epsilon describe ideal noise without bounds, while functions of a
+mechanism allow for its bounds and for the distribution that it samples. Results that are not exact
+are rounded to the safe side, by less than 1e-34 and then to a float.
 
 A level alpha above one half, such as 0.95, is probably a mistake, and causes a UserWarning
 everywhere.
 
-All functions also take mappings, such as a Counter, and columns of pandas, Polars and PyArrow in
-place of arrays. The results have their keys, or their index and name.
+In place of arrays, all functions also take mappings, such as a Counter, and columns of pandas,
+Polars and PyArrow. The results have the same keys, or the same index and name.
 
 >>> from geomdp import accuracy
 >>> accuracy.epsilon_to_accuracy(0.5, alpha=0.05)

@@ -33,8 +33,8 @@ def scale_to_accuracy(
     alpha : int, float, Fraction or array of them
         The significance level, above 0 and at most 1. Arrays are broadcast against each other.
     n : int or array of ints
-        How many independent counts are to be this accurate at once; at least 1. Each has the level
-        ``1 - (1 - alpha)**(1 / n)``.
+        How many independent counts must be this accurate at once; at least 1. Each then has the
+        level ``1 - (1 - alpha)**(1 / n)``.
     method : {"exact", "ceiling", "continuous"}
         "exact": the least integer a with ``P[|Z| > a] <= alpha``. "ceiling": ``ceil(scale * ln(1 /
         alpha))``, which is never less (*Geometric Mechanism Accuracy*, theorem 1). "continuous":
@@ -47,8 +47,8 @@ def scale_to_accuracy(
     Returns
     -------
     int, float or array
-        Ints for numbers. For arrays int64 arrays, or Python ints (dtype object) if one is beyond
-        int64. Floats and float64 arrays for the continuous method.
+        An int for numbers. For arrays an int64 array, or one of Python ints (dtype object) if any
+        is beyond int64. The continuous method returns a float or a float64 array.
 
     Examples
     --------

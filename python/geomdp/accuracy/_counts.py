@@ -22,8 +22,8 @@ def simultaneous_accuracy(
 ) -> int:
     """Return the least a such that all of several errors are at most a, at level alpha.
 
-    The noises are independent, so the condition is ``prod(1 - P[error_i > a]) >= 1 - alpha``. It
-    allows a smaller a than the union bound.
+    As the noise of the counts is independent, the condition is
+    ``prod(1 - P[error_i > a]) >= 1 - alpha``, which allows a smaller a than the union bound.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def simultaneous_accuracy(
     alpha
         As in :meth:`geomdp.GeometricMechanism.accuracy`.
     n : int, optional
-        The number of counts; the accuracy is that of the worst case.
+        The number of counts, whose accuracy is then that of the worst case.
     counts : array or sequence of ints, optional
         True counts, instead of their number.
 
@@ -67,15 +67,15 @@ def simultaneous_accuracy(
 def relative_accuracy(mechanism: GeometricMechanism | Real, alpha: Real, *, ratio: Real) -> int:
     """Return the least count from which errors stay within a ratio of the count, at level alpha.
 
-    "The private count is within a 10% error margin of the true count, 95% of the time" (*Releasing
-    Counts with Differential Privacy*): with ratio 0.1 and alpha 0.05, for true counts of at least
-    this.
+    With ratio 0.1 and alpha 0.05, for example, "the private count is within a 10% error margin of
+    the true count, 95% of the time" (*Releasing Counts with Differential Privacy*) for true counts
+    of at least this.
 
     Parameters
     ----------
     mechanism : GeometricMechanism or number
-        The mechanism, or the epsilon of one of sensitivity 1 and without bounds. With bounds this
-        takes the worst case over the counts within them.
+        The mechanism, or the epsilon of one with sensitivity 1 and no bounds. With bounds, the
+        result is for the worst case over the counts within them.
     alpha : number
         The significance level, above 0 and at most 1.
     ratio : number

@@ -31,10 +31,10 @@ def bias(
     counts : int, numpy integer, array or sequence of ints
         True counts. Ints and sequences of ints are taken as int64.
     distribution : {"censored", "truncated", "folded"}
-        The mechanism samples "censored": noisy counts beyond a bound are moved to it. For
-        comparison, at the same scale: "truncated", conditional on a noisy count within the bounds
-        (which costs privacy: :mod:`geomdp.notes.rejection`), and "folded", reflected at the bounds
-        (:class:`geomdp.compat.diffprivlib.GeometricFolded`).
+        The mechanism samples "censored", in which noisy counts beyond a bound are moved to it. The
+        others are for comparison at the same scale: "truncated" is conditional on a noisy count
+        within the bounds (which costs privacy, see :mod:`geomdp.notes.rejection`), and "folded" is
+        reflected at the bounds (:class:`geomdp.compat.diffprivlib.GeometricFolded`).
 
     Returns
     -------

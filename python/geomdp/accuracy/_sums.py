@@ -20,18 +20,19 @@ from geomdp.mechanism import GeometricMechanism, as_mechanism, as_released
 def sum_accuracy(mechanism: GeometricMechanism, n: Integer, alpha: Real) -> int:
     """Return the accuracy at level alpha of a sum of n noisy counts.
 
-    That is the least t with ``P[|Z_1 + ... + Z_n| > t] <= alpha``, for the independent noises of
-    the counts. It grows with the square root of n.
+    This is the least t with ``P[|Z_1 + ... + Z_n| > t] <= alpha``, for the independent noise of
+    each count. It grows with the square root of n.
 
     Parameters
     ----------
     mechanism : GeometricMechanism
-        Without bounds: at a bound the errors all have one sign, and add up. Release without bounds,
-        and clamp the total.
+        A mechanism without bounds, because errors at a bound all have the same sign and add up.
+        Release without bounds, and clamp the total.
     n : int
-        How many counts, not negative. Up to 100,000 this is the least t for ideal noise, at the
-        level `alpha` minus n times the error of the sampled distribution (``docs/proofs.md``,
-        section 15). Beyond, it is the least up to ``2**-31`` in the level, or Chernoff's bound.
+        The number of counts, not negative. Up to 100,000, the result is the least t for ideal
+        noise, at the level `alpha` minus n times the error of the sampled distribution
+        (``docs/proofs.md``, section 15). Beyond that, it is the least up to ``2**-31`` in the
+        level, or Chernoff's bound.
     alpha : int, float or Fraction
         The significance level, above 0 and at most 1.
 
@@ -52,8 +53,8 @@ def sum_accuracy(mechanism: GeometricMechanism, n: Integer, alpha: Real) -> int:
     n = parameters.at_least("n", n, 0)
     if as_mechanism(mechanism).bounds is not None:
         raise ValueError(
-            f"bounds = {mechanism.bounds} are not accepted: errors at a bound have one sign and "
-            "add up; give a mechanism without bounds"
+            f"bounds = {mechanism.bounds} are not accepted: all errors at a bound have the "
+            "same sign and add up; give a mechanism without bounds"
         )
     level = _ideal_level(level, [(mechanism, arrays.dtype_for(None), n)])
     return sums.reach(_rate(mechanism), {1: n}, level) if n else 0
@@ -69,29 +70,30 @@ def sum_confidence_interval(
 ) -> tuple[int, int]:
     """Return an interval that contains a sum of true counts with probability at least 1 - alpha.
 
-    For totals, margins, and with `weights` for differences and other weighted sums. The interval is
-    the noisy sum plus or minus the accuracy of the sum of noises, within the sums that the bounds
-    allow.
+    Use this for totals and margins and, with `weights`, for differences and other weighted sums.
+    The interval is the noisy sum plus or minus the accuracy of the total noise, within the sums
+    that the bounds allow.
 
-    For sums, release without bounds, and clamp counts only to show them. A noisy count at a bound
-    may have been moved there. So under bounds one eighth of alpha goes to the simultaneous accuracy
-    of the counts: each count at a bound makes that side longer by no more than this, and the
-    interval is within the sum of the counts' own intervals. For a mechanism without bounds, a noisy
-    count at a limit of its dtype opens that side up to all sums that the dtype allows.
+    If counts will be summed, release them without bounds, and clamp them only for display. A noisy
+    count at a bound may have been moved there. With bounds, one eighth of alpha is therefore spent
+    on the simultaneous accuracy of the counts: each count at a bound lengthens its side by no more
+    than this accuracy, and the interval stays within the sum of the counts' own intervals. For a
+    mechanism without bounds, a noisy count at a limit of its dtype opens that side up to all sums
+    that the dtype allows.
 
     Parameters
     ----------
     mechanism : GeometricMechanism
         The mechanism that released all of the counts, with independent noise.
     released : int, numpy integer, array or sequence of ints
-        Noisy counts; all of them are summed.
+        The noisy counts, all of which are summed.
     alpha : int, float or Fraction
         The probability that the interval misses the sum: 0.05 for 95% confidence.
     weights : array or sequence of ints, optional
-        One for each count, of any size and sign; 1 for each if not given. If all have the same
-        absolute value, apart from 0, the accuracy is that of :func:`sum_accuracy`. For others it is
-        within ``2**-31`` in the level, or Chernoff's bound where noise is wider than about
-        ``2**20`` multiples of the greatest common divisor.
+        An integer for each count, of any size and sign; by default 1 for each. If all weights other
+        than 0 have the same absolute value, the accuracy is that of :func:`sum_accuracy`. Otherwise
+        it is within ``2**-31`` in the level, or Chernoff's bound where the noise is wider than
+        about ``2**20`` multiples of the greatest common divisor.
     dtype : integer dtype, optional
         As in :meth:`geomdp.GeometricMechanism.confidence_interval`.
 
@@ -160,12 +162,13 @@ def ratio_confidence_interval(
 ) -> tuple[Any, Any]:
     """Return an interval that contains a ratio of true counts with probability at least 1 - alpha.
 
-    For rates, and for means, which are a sum over a count. It holds all ratios that an exact test
-    of the two noisy counts does not reject at alpha / 2 on one of its sides, and is at most one
-    count of the numerator wider (``docs/proofs.md``, section 15).
+    Use this for rates, and for means, which are sums divided by counts. The interval contains all
+    ratios that an exact test of the two noisy counts does not reject at alpha / 2 on one of its
+    sides, and is wider than that by at most one count of the numerator (``docs/proofs.md``, section
+    15).
 
-    The noises must be independent. A proportion of a total that contains the numerator is
-    ``r / (1 + r)``, for the ratio r of the numerator to the rest.
+    Numerator and denominator must have independent noise. To get the proportion of a total that
+    contains the numerator, take ``r / (1 + r)``, for the ratio r of the numerator to the rest.
 
     Parameters
     ----------
@@ -176,16 +179,17 @@ def ratio_confidence_interval(
     alpha : int, float or Fraction
         The probability that the interval misses the ratio: 0.05 for 95% confidence.
     denominator_mechanism : GeometricMechanism, optional
-        The mechanism that released the denominators, if it is another one.
+        The mechanism that released the denominators, if it is a different one.
     dtype : integer dtype, optional
         That of both, as in :meth:`geomdp.GeometricMechanism.confidence_interval`.
 
     Returns
     -------
     lower, upper : floats or float64 arrays
-        Rounded outwards. Minus and plus infinity if the denominator cannot be told from 0 at level
-        alpha / 2, or is at its lower bound. A numerator at a bound may have been moved there, and
-        makes that side infinite. The lower end is at least 0 if the numerator's lower bound is.
+        The ends, rounded outwards. They are minus and plus infinity if the denominator cannot be
+        distinguished from 0 at level alpha / 2, or is at its lower bound. A numerator at a bound
+        may have been moved there, and makes that side infinite. The lower end is at least 0 if the
+        numerator's lower bound is.
 
     Raises
     ------

@@ -1,9 +1,9 @@
 """Genuine OpenDP measurements with the noise of this package.
 
-OpenDP's own constructor makes them. They have OpenDP's domains and metrics, chain after its
-transformations, combine under its compositors, and answer ``map`` and ``check`` through it. OpenDP
-passes single counts and lists to Python and takes the noisy ones back; in between, the noise is
-added to an array in constant time, even at the limits of every type.
+They are made by OpenDP's own constructor, so they have OpenDP's domains and metrics, chain after
+its transformations, combine under its compositors, and answer ``map`` and ``check`` through it.
+OpenDP passes single counts and lists to Python and takes the noisy ones back; in between, the noise
+is added to an array in constant time, even at the limits of every type.
 
 This module needs the extra ``opendp``.
 """
@@ -162,8 +162,8 @@ def register(*, replace_laplace: bool = False) -> None:
     Parameters
     ----------
     replace_laplace : bool
-        Whether ``laplace`` uses our noise too, for every Context of this process. Floats still use
-        OpenDP's own noise. Polars queries are not affected.
+        Whether ``laplace`` uses our noise too, in every Context of this process. Floats still get
+        OpenDP's own noise, and Polars queries are not affected.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Transformations from records to counts and sums.
 
-One record changes one count by one. Counts and sums are exact, and saturate at the limits of their
-type; saturation never increases a distance. They do not take constant time, since they read the
-records themselves.
+One record changes one count by one. Counts and sums are exact and saturate at the limits of their
+type, which never increases a distance. They do not take constant time, since they read the records
+themselves.
 """
 
 from __future__ import annotations
@@ -119,8 +119,9 @@ def make_sum(
         The stability map is ``d_out = d_in * max(abs(lower), abs(upper))``, since one record
         changes the sum by its clamped value; the output metric is the absolute distance.
     bounds : (int, int)
-        Lower and upper bound of each record, of the type of the records. Records outside are
-        clamped without an error. The bounds are public: fix them before looking at the records.
+        The lower and the upper bound of each record, of the type of the records. Records outside
+        are clamped without an error. The bounds are public, so fix them before looking at the
+        records.
     TO : integer type
         The type of the sum; int64 by default.
 
@@ -255,8 +256,8 @@ def make_count_by_categories(
         The stability map is ``d_out = d_in`` and the output metric L1, since each record is in one
         category.
     categories : sequence
-        Distinct values of the type of the records. They are public: fix them before looking at the
-        records.
+        Distinct values of the type of the records. They are public, so fix them before looking at
+        the records.
     null_category : bool
         Whether to append a count of the records in no category. If False, these records are left
         out.
@@ -315,9 +316,9 @@ def make_count_by_bins(
         The stability map is ``d_out = d_in`` and the output metric L1, since each record is in at
         most one bin.
     edges : sequence
-        At least two increasing values of the type of the records. They are public: fix them before
-        looking at the records. The first and the last may be infinite; in a list or tuple for
-        integers, ``-math.inf`` and ``math.inf`` stand for the limits of their type.
+        At least two increasing values of the type of the records. They are public, so fix them
+        before looking at the records. The first and the last may be infinite; in a list or tuple
+        for integers, ``-math.inf`` and ``math.inf`` stand for the limits of their type.
     null_category : bool
         Whether to append a count of the records in no bin, including NaN. If False, these records
         are left out.

@@ -172,8 +172,8 @@ class Measurement(_Step):
         Returns
         -------
         float
-            Rounded up. Equal to :meth:`map` for delta 0; infinite if `d_in` is positive and a
-            release adds no noise.
+            The epsilon, rounded up. It equals :meth:`map` for delta 0, and is infinite if `d_in` is
+            positive and a release adds no noise.
 
         Examples
         --------
@@ -318,7 +318,7 @@ def _flat(lists: list[list[Any]]) -> list[Any]:
 @_notebook.showable
 @dataclass(frozen=True, slots=True, eq=False)
 class Transformation(_Step):
-    """A function of data with its stability map. Immutable; can be pickled.
+    """An immutable function of data, with its stability map, which can be pickled.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """Optimal estimates from releases, on average or in the worst case.
 
-One release by the geometric mechanism serves every user. For any prior on the true count, and any
+One release by the geometric mechanism serves every user: for any prior on the true count, and any
 loss that does not fall with the distance, some function of the release is as good as the best
 mechanism with the same privacy loss. Ghosh, Roughgarden and Sundararajan (*Universally
 utility-maximizing privacy mechanisms*, 2012) prove it for the expected loss (:func:`bayes`), Gupte

@@ -1,12 +1,13 @@
 """From records to a published table, and noisy columns, for pandas, Polars and PyArrow.
 
-A :class:`Design` states all that is public about a table. It counts records, with the contributions
-of each individual bounded, into a :class:`Table`, which shows nothing. Its release is a
-:class:`NoisyTable`, which knows its privacy loss, its intervals and how to save itself. For a frame
-that holds counts already, use :func:`release_columns`; the privacy losses of its columns are yours
-to add up (``docs/tables.md``).
+A :class:`Design` states everything public about a table. It counts records into a :class:`Table`,
+which bounds the contributions of each individual and does not show its counts. Releasing that gives
+a :class:`NoisyTable`, which has answers with intervals, knows its privacy loss and can be saved.
+For a frame that contains counts already, use :func:`release_columns`, and add up the privacy losses
+of its columns yourself (``docs/tables.md``).
 
-This module needs the extra ``tables`` and the library of the columns: any that narwhals reads.
+This module needs the extra ``tables``, and the library of your data, which may be any that narwhals
+reads.
 """
 
 from geomdp.tables._answers import Answers

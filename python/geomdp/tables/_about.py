@@ -50,7 +50,7 @@ KEYS = {
         lambda text: {"sources": [{"title": text}]},
     ),
     "period": Key(
-        "the time that they are about, which portals read as ISO 8601: `2026-10` or "
+        "the time that the data cover, which portals read as ISO 8601: `2026-10` or "
         "`2026-01-01/2026-06-30`",
         lambda text: {"temporalCoverage": text},
     ),

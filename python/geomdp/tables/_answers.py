@@ -27,33 +27,34 @@ _Ints: TypeAlias = NDArray[np.int64]
 class Answers(Estimates):
     """Estimates and intervals from noisy counts: the base class of :class:`NoisyTable`.
 
-    Every answer is a frame of the library of the data. Its rows are those of the release for the
-    columns in `by`: levels, and released margins and inner nodes of trees; one row without `by`.
-    All answers come from the noisy counts, so they cost no more privacy.
+    Every answer is a frame in the library of the data, with a row for each combination of the
+    columns in `by`, released margins and inner nodes of trees included, or a single row without
+    `by`. All answers are computed from the noisy counts, so they cost no further privacy.
 
-    **Estimates.** Without released sums, an estimate is the sum of noisy cells. With margins or
-    trees, it is the unbiased estimate of least variance that uses all noisy counts, up to the
-    rounding of the weights (weighted least squares; ``docs/proofs.md``, section 17; if some noise
-    has a scale below a third, the weights are those at a third). In a tree without `leaves_only`, a
-    node may have more than its children, so each noisy count is an estimate by itself. Estimates of
-    counts may be negative: they are unbiased, so that errors cancel where counts are added.
+    **Estimates.** Without released sums, an estimate is a sum of noisy cells. With margins or
+    trees, it is the weighted least-squares estimate: the unbiased estimate of least variance from
+    all noisy counts, up to the rounding of the weights (``docs/proofs.md``, section 17; if some
+    noise has a scale below a third, the weights are those at a third). In a tree without
+    `leaves_only`, a node may have more records than its children together, so each noisy count is
+    its own estimate. Estimates of counts may be negative, because they are unbiased; this lets
+    errors cancel where counts are added up.
 
-    **Intervals.** With `alpha`, the frame has the ends of intervals, each of which misses its true
-    value with probability at most `alpha`. With ``simultaneous=True``, that is the probability that
-    any interval of the frame misses. Intervals allow for the noise alone, not for the sampling
-    error of a survey. True counts are integers and not negative, and so are the ends of intervals
-    of counts: an estimate below 0 is outside. Other ends are rounded outwards. If a noisy count is
-    at a limit of int64, it may have been moved there, and intervals that depend on it are infinite.
+    **Intervals.** With `alpha`, the frame also has the ends of intervals, each of which misses its
+    true value with probability at most `alpha`. With ``simultaneous=True``, this is the probability
+    that any interval of the frame misses. Intervals allow for the noise alone, not for the sampling
+    error of a survey. Since true counts are integers and not negative, so are the ends of their
+    intervals, even where the estimate is below 0; other ends are rounded outwards. A noisy count at
+    a limit of int64 may have been moved there, so intervals that depend on it are infinite.
 
-    **Ratios**, and so shares, means and changes in percent, have intervals of all values that a
-    test does not reject (theorem 16a). Such an interval says nothing of a group whose true
-    denominator is 0. If the denominator cannot be told from 0, the interval has all possible
-    values, and its ends may be infinite. An estimate whose noisy denominator is not positive is
-    NaN.
+    **Ratios**, which include shares, means and changes in percent, have intervals of all values
+    that a test does not reject (theorem 16a). Such an interval says nothing about a group whose
+    true denominator is 0. If the denominator cannot be distinguished from 0, the interval contains
+    all possible values, and its ends may be infinite. An estimate is NaN if its noisy denominator
+    is not positive.
 
-    **Releases with bounds** (``release(bounds=...)``) answer by sums of noisy cells, with the
-    intervals of :func:`geomdp.accuracy.sum_confidence_interval`. They have intervals of counts,
-    totals, differences, rates and shares. Others are refused: errors at a bound have one sign.
+    **Releases with bounds** (``release(bounds=...)``) answer with sums of noisy cells and the
+    intervals of :func:`geomdp.accuracy.sum_confidence_interval`, for counts, totals, differences,
+    rates and shares. Other intervals are refused, because all errors at a bound have the same sign.
 
     Examples
     --------
@@ -100,8 +101,8 @@ class Answers(Estimates):
         Returns
         -------
         data frame
-            The columns of levels, and estimate. Estimates of sums are the sums of estimates, but
-            where a node of a tree may have more than its children.
+            The columns of levels, and estimate. The estimate of a sum is the sum of the estimates,
+            except where a node of a tree may have more records than its children together.
 
         Examples
         --------
@@ -118,7 +119,7 @@ class Answers(Estimates):
     def total(
         self, by: Columns = (), *, alpha: Real | None = None, simultaneous: bool = False
     ) -> Any:
-        """Return the total of each group, over the other columns.
+        """Return the total of each group, summed over the other columns.
 
         Parameters
         ----------
@@ -160,8 +161,8 @@ class Answers(Estimates):
         Returns
         -------
         data frame
-            The columns of `by`, percent, lower and upper. All are from 0 to 100, since no true
-            count is negative; a percentage is NaN if the noisy total is not positive.
+            The columns of `by`, percent, lower and upper. Since no true count is negative, all are
+            from 0 to 100; a percentage is NaN if the noisy total is not positive.
 
         Examples
         --------
@@ -195,7 +196,8 @@ class Answers(Estimates):
     ) -> Any:
         """Return the ratio of the totals of two selections of cells, which may overlap.
 
-        ``ratio({"sick": "yes"}, {}, by="city")`` is the proportion of the sick in each city.
+        For example, ``ratio({"sick": "yes"}, {}, by="city")`` is the proportion of the sick in each
+        city.
 
         Parameters
         ----------
@@ -210,8 +212,8 @@ class Answers(Estimates):
         Returns
         -------
         data frame
-            The columns of `by`, estimate, lower and upper. They are not negative, and at most 1 if
-            `other` selects all cells of `one`, but for sums of values that may be negative.
+            The columns of `by`, estimate, lower and upper. Unless values may be negative, ratios
+            are not, and they are at most 1 if `other` selects all cells of `one`.
 
         Examples
         --------
@@ -294,9 +296,9 @@ class Answers(Estimates):
         by : column name or tuple of column names
             The other columns to keep.
         values : mapping from levels to numbers, optional
-            The value of each level, such as the middle of an age band: numbers that float64 has, or
-            multiples of one number by integers up to 2**53, such as decimals with few digits.
-            Records of levels without a value are left out.
+            The value of each level, such as the middle of an age band. Values are numbers that
+            float64 holds exactly, or multiples of one number by integers up to 2**53, such as
+            decimals with few digits. Records of levels without a value are left out.
         alpha, simultaneous
             As in :meth:`intervals`. Without `alpha` there are no intervals.
 
@@ -402,13 +404,14 @@ class Answers(Estimates):
     ) -> Any:
         """Return a quantile of a column in each group: the median for ``q=0.5``.
 
-        That is the least level with at least a part `q` of the group's records at or below it.
+        This is the least level such that at least the fraction `q` of the group's records are at or
+        below it.
 
         Parameters
         ----------
         column : column name
-            Its levels are in order, the least first. Records at its level for other values, or at
-            None, are left out.
+            A column whose levels are in order, the least first. Records with other values or None
+            are left out.
         q : int, float or Fraction
             Above 0 and below 1.
         by : column name or tuple of column names
@@ -420,9 +423,9 @@ class Answers(Estimates):
         Returns
         -------
         data frame
-            The columns of `by`, estimate, lower and upper, which are levels of the column. The
-            interval goes from the first level that is not surely too low to the last that is not
-            surely too high (``docs/proofs.md``, theorem 16b).
+            The columns of `by`, and estimate, lower and upper, which are levels of the column. The
+            interval reaches from the first level that is not certainly too low, at this confidence,
+            to the last that is not certainly too high (``docs/proofs.md``, theorem 16b).
 
         Examples
         --------
@@ -487,12 +490,12 @@ class Answers(Estimates):
         Parameters
         ----------
         population : number, mapping, or column
-            The public size of each group, above 0: one number for the grand total; a mapping, or a
-            column of pandas with an index, from levels of the column in `by`, or tuples of levels
-            in the order of the frame; or numbers in the order of the rows. A mapping may leave out
-            margins and inner nodes of trees, which are then sums.
+            The public size of each group, above 0: a number for the grand total; a mapping, or a
+            pandas column with an index, whose keys are levels of the column in `by`, or tuples of
+            levels in the order of the frame; or numbers in the order of the rows. A mapping may
+            leave out margins and inner nodes of trees, which are then sums.
         per : number or str
-            The unit: 100,000 for cases per 100,000.
+            The unit, such as 100,000 for cases per 100,000.
         by : column name or tuple of column names
             The columns to keep.
         alpha, simultaneous
@@ -535,15 +538,15 @@ class Answers(Estimates):
     ) -> Any:
         """Return the change of each group's total since an earlier release.
 
-        The noise of the releases is independent. An individual may be in both: the privacy losses
-        add up as before.
+        The two releases have independent noise. An individual may be in both, in which case their
+        privacy losses add up as always.
 
         Parameters
         ----------
         earlier : noisy table
-            Another release with the same levels of the columns in `by`. Its other columns may
-            differ. Tables of the steps of one stream may share noise, so they are not accepted:
-            compare steps by :meth:`difference`.
+            Another release with the same levels of the columns in `by`; its other columns may
+            differ. Steps of one stream may share noise, so they are not accepted: compare them with
+            :meth:`difference`.
         by : column name or tuple of column names
             The columns to keep. Margins and inner nodes of trees are shown if both releases have
             them.
@@ -555,9 +558,9 @@ class Answers(Estimates):
         Returns
         -------
         data frame
-            The columns of `by`, estimate, or percent, lower and upper. A percentage is at least
-            -100; it is NaN if the earlier noisy total is not positive, and its upper end is
-            infinite if that total cannot be told from 0.
+            The columns of `by`, then estimate or percent, and lower and upper. A percentage is at
+            least -100; it is NaN if the earlier noisy total is not positive, and its upper end is
+            infinite if that total cannot be distinguished from 0.
 
         Examples
         --------
@@ -591,25 +594,25 @@ class Answers(Estimates):
         return self._framed(asked.rows, found.columns("percent" if percent else "estimate"))
 
     def combine(self, other: Answers) -> Answers:
-        """Return the answers of two releases of the same counts together.
+        """Return an object that answers from two releases of the same counts together.
 
-        They are answers about the union of the columns, and use the tables of both: each estimate
-        has the least variance that all noisy counts allow. Public totals of both hold.
+        It answers questions about the columns of both, from the tables of both, so each estimate
+        has the least variance that all noisy counts together allow. Public totals of either hold.
 
         Parameters
         ----------
         other : noisy table
             Another release, with independent noise, of the same records. Columns that both have
-            need the same levels; its tables, margins and privacy loss may be others. The same
-            release in another file is not accepted, and neither is a correction of this one or a
-            release that bounds contributions differently, since its true counts differ. Those of
-            individuals with limits need the same columns, and are the same only if the records
-            were counted once, or if the limits leave nothing out.
+            need the same levels, but tables, margins and privacy loss may differ. The same release
+            in another file is not accepted, nor is a correction of this one, nor a release that
+            bounds contributions differently, since its true counts differ. If individuals have
+            limits, both need the same columns, and their true counts are the same only if the
+            records were counted once, or if the limits leave nothing out.
 
         Returns
         -------
         Answers
-            It has the questions of this object, for all tables of both.
+            An object with the same methods as this one, for all tables of both.
 
         Examples
         --------
@@ -636,15 +639,15 @@ class Answers(Estimates):
         alpha: Real | None = None,
         simultaneous: bool = False,
     ) -> Any:
-        """Return the sum of each count and of its count in a table about other people.
+        """Return each count plus the same count in a table about other people.
 
-        The noise of both adds up, and the intervals are those of the sum of both noises. An
-        individual with records in both tables is counted in both.
+        The noise of both adds up, and the intervals allow for that. An individual with records in
+        both tables is counted in both.
 
-        Like every answer, the sum costs no privacy. Anybody with records in one of the tables
-        alone, whatever the data are, has the privacy loss of that one, so if nobody can be in both,
-        both together cost the greater of the two losses. Anybody who can be in both, or whose
-        records can move from one to the other, has the sum of the losses. No file tells who can.
+        Like every answer, the sum costs no privacy. Those who can have records only in one of the
+        tables, whatever the data are, incur the privacy loss of that table, so if nobody can be in
+        both, the two together cost the greater of the losses. Those who can be in both, or whose
+        records can move from one to the other, incur the sum. No file tells who can.
 
         Parameters
         ----------
@@ -691,14 +694,15 @@ class Answers(Estimates):
         alpha: Real | None = None,
         simultaneous: bool = False,
     ) -> Any:
-        """Return the ratio of each total and of that in another table: a sum per count, a mean.
+        """Return each total divided by the same total in another table, such as a sum by a count.
 
         Parameters
         ----------
         other : noisy table
-            A release with the same columns and levels, and independent noise: for means, the counts
-            of the records whose values these sums add up, such as the other file of
-            :meth:`SumAndCount.release`. No file tells whether they are; epsilons add up.
+            A release with the same columns and levels, and with independent noise. For means, these
+            are the counts of the records whose values this table adds up, such as the other file of
+            :meth:`SumAndCount.release`; no file can tell whether that is so. The epsilons of both
+            add up.
         by : column name or tuple of column names, optional
             The columns to keep; by default all. ``()`` is the ratio of the totals.
         alpha, simultaneous
@@ -708,7 +712,8 @@ class Answers(Estimates):
         -------
         data frame
             The columns of `by`, estimate, lower and upper. The estimate is NaN where the other
-            noisy total is not positive, and an end is infinite where it cannot be told from 0.
+            noisy total is not positive, and an end is infinite where that total cannot be
+            distinguished from 0.
 
         Examples
         --------
@@ -742,29 +747,31 @@ class Answers(Estimates):
     def with_totals(self, totals: Any) -> Self:
         """Return this release with public totals, which its estimates then add up to.
 
-        Every estimate has the least variance that the noisy counts and the totals allow, and
-        intervals are narrower: with two cells and their total, each variance is halved. What
-        follows from totals is a point. Shares of a public total have a denominator without noise.
+        Every estimate then has the least variance that the noisy counts and the totals allow, and
+        intervals are narrower: with two cells and their total, each variance is halved. Whatever
+        follows from the totals alone has an interval of one point, and shares of a public total
+        have a denominator without noise.
 
         Parameters
         ----------
         totals : int, or frame
-            The number of records in the table; or a frame with some of its columns, a row for each
-            combination of their levels, or of nodes of one depth of a tree, and a column of counts.
-            Call it again for more. Take totals from a public source, not from the data: epsilon
-            does not cover them. They are those after contributions were bounded.
+            The number of records in the table, or a frame with some of its columns, a row for each
+            combination of their levels (or of nodes of one depth of a tree), and a column of
+            counts. To add more totals, call the method again. Take totals from a public source, not
+            from the data, since epsilon does not cover them. They must be totals of the records
+            that remain after contributions are bounded.
 
         Returns
         -------
         NoisyTable
-            The same release, with its id. A file of it states the totals, and its readers' answers
-            use them.
+            The same release, with its id. Its files state the totals, so the answers of its readers
+            use them too.
 
         Raises
         ------
         ValueError
             If totals are negative, contradict each other, leave out groups or name unknown ones, or
-            the release has bounds.
+            if the release has bounds.
 
         Examples
         --------

@@ -41,11 +41,12 @@ def release_columns(
     -------
     data frame
         A frame of the same library, with the same index and with columns of the same types in the
-        same order. If anything fails, nothing is returned. In pandas the other columns and the
+        same order. If anything fails, nothing is returned. In pandas, the other columns and the
         index are copied, since they may share an array with the exact counts, and ``attrs`` are
-        left out. In Arrow and Polars the other columns keep their memory, but Arrow's columns that
-        were read into one buffer with the counts are copied out of it. Arrow's metadata of the
-        frame and of the released columns are left out, but for the types and index of pandas.
+        left out. In Arrow and Polars the other columns keep their memory, except for columns of
+        Arrow that were read into the same buffer as the counts, which are copied out of it. The
+        metadata that Arrow keeps of the frame and of the released columns are left out, apart from
+        pandas' types and index.
 
     Raises
     ------

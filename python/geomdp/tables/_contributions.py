@@ -33,20 +33,20 @@ def bound_contributions(
 ) -> Frame:
     """Keep at most `l0` cells of each individual, and at most `linf` records in each of them.
 
-    One individual then changes counts of the records by at most ``l0 * linf`` (L1), and by `linf`
-    in each of at most `l0` cells. A table with ``other`` or margins, or of other columns, has
-    merged cells: one of them may change by all of ``l0 * linf``. :meth:`Design.count` knows which,
-    so prefer it for tables.
+    One individual can then change counts of the records by at most ``l0 * linf`` in total (L1), and
+    by `linf` in each of at most `l0` cells. In a table with ``other``, with margins or by other
+    columns, cells are merged, and a single one may change by all of ``l0 * linf``.
+    :meth:`Design.count` takes care of this, so prefer it for tables.
 
-    The cells are drawn uniformly from those of the individual, and the records uniformly from those
-    of each cell, by fresh entropy of the operating system, from the source of release keys. The
-    rows kept of one individual do not depend on the others.
+    The cells are chosen uniformly at random from those of the individual, and the records from
+    those of each cell, with fresh entropy of the operating system. Which rows of one individual are
+    kept does not depend on the others.
 
     Parameters
     ----------
     frame : data frame
-        A frame of pandas or Polars. Each row is a record. A lazy frame of Polars stays lazy: each
-        ``collect`` draws anew, after it has read all columns.
+        A frame of pandas or Polars, in which each row is a record. A lazy frame of Polars stays
+        lazy, and each ``collect`` reads all columns and chooses anew.
     individual : column name or tuple of column names
         The column that identifies individuals, of integers, text or bytes, or the columns that do
         so together.
@@ -55,15 +55,15 @@ def bound_contributions(
     linf : int
         The greatest number of records of an individual in a cell; at least 1.
     cells : sequence of column names, optional
-        The columns whose combinations of values are the cells: those to be counted. Null is a
-        value of its own, objects without a hash are one value, and -0.0 equals 0.0. Without
-        `cells` each record is a cell: at most `l0` records of each individual are kept, and `linf`
-        must be 1.
+        The columns that will be counted by: their combinations of values are the cells. Null is a
+        value of its own, objects without a hash are all the same value, and -0.0 equals 0.0.
+        Without `cells`, each record is a cell of its own, so at most `l0` records of each
+        individual are kept, and `linf` must be 1.
 
     Returns
     -------
     data frame
-        The rows kept, in the order of the input. It is as secret as the input.
+        The rows that are kept, in the order of the input. They are as secret as the input.
 
     Raises
     ------

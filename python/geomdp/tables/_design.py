@@ -38,71 +38,74 @@ _EPSILONS = (Fraction(1, 2**40), Fraction(2**10))
 class Design(Searchable, Layout):
     """The public description of a table of counts. It contains no data.
 
-    A design knows its cells, and how much one individual can change them. So it gives the
-    sensitivity, the accuracy of a release and the epsilon for an accuracy. :meth:`count` bounds the
-    contributions of each individual, counts, and returns a table that shows nothing.
+    A design states the cells of the table and how much one individual can change them, so it knows
+    the sensitivity, the accuracy of a release at any epsilon, and the epsilon that an accuracy
+    needs. :meth:`count` bounds the contributions of each individual, counts the records, and
+    returns a table that does not show its counts.
 
     Parameters
     ----------
     levels : mapping of column names to sequences, or a sequence
         The levels of each column, in the order of the table: strings, integers, floats, bools,
-        dates, or times without a zone; or a :class:`Hierarchy`, whose nodes all get a count. A
-        tuple of names is for a hierarchy of the paths in these columns of the data, from the root
-        down: ``("region", "tract")``, which the table calls ``region/tract``. A sequence is for
-        data that are a single column. Take levels from public knowledge, not from the data. A null
-        is counted if None is a level.
+        dates, or times without a zone; or a :class:`Hierarchy`, whose nodes all get a count. If
+        several columns of the data spell out the path of a node, from the root down, give a tuple
+        of their names, such as ``("region", "tract")``, which the table calls ``region/tract``. For
+        data that are a single column, give a sequence alone. Take levels from public knowledge, not
+        from the data. Nulls are counted if None is a level.
     name : str
         The name of the column of counts.
     other : label, or mapping of column names to labels
-        A row of this label counts the records of all other values, nulls included, in each column
-        or in those of the mapping; of a hierarchy, one more child of the root. Without it, such
-        records are counted nowhere.
+        The label of a row for the records with any other value, nulls included, in each column or
+        in those of the mapping. In a hierarchy, this row is one more child of the root. Without it,
+        such records are not counted.
     margins : label, or mapping of column names to labels
-        A row of this label has the sum over the column, with noise of its own. A pair
-        ``(label, share)`` gives the sums this share of epsilon, and the other rows the rest; a
-        label alone gives each half. The shares of several columns multiply. Released margins make
-        the cells less accurate; :meth:`NoisyTable.total` adds noisy cells at no cost.
+        The label of a row for the sum over the column, with noise of its own. With a pair
+        ``(label, share)``, the sums get this share of epsilon and the other rows the rest; with a
+        label alone, each gets half. The shares of several columns multiply. Released margins make
+        the cells less accurate, whereas :meth:`NoisyTable.total` adds up noisy cells at no cost.
     tables : mapping of columns to parts of epsilon, or list of columns, optional
-        The tables to release, instead of all combinations of columns: each a column, a tuple of
-        columns, or () for the total. Parts are in proportion; those of a list are equal. A tree
-        stands for all its depths, or ``("area", 1)`` for one. Estimates use all tables, and what no
-        table determines is refused. Beside it, `margins` give the labels of sums alone, without
-        which they are null.
+        The tables to release, instead of all combinations of columns. Each is a column, a tuple of
+        columns, or () for the total. The tables of a mapping share epsilon in proportion to their
+        parts, and those of a list equally. A tree stands for all its depths, and ``("area", 1)``
+        for one of them. Estimates use all tables, and questions that no table answers are refused.
+        `margins` then only give the labels of sums, which are null without them.
     shares : mapping of column names to sequences, optional
-        The parts of epsilon of a column's depths, from the root down, in proportion: of a hierarchy
-        or of a margin and its levels. By default all are equal. A release may have others.
+        In what proportion the depths of a column share epsilon, from the root down: those of a
+        hierarchy, or a margin and its levels. By default all shares are equal. A release may
+        override them.
     individual : column name or tuple of column names, optional
         The column that identifies individuals, of integers, text or bytes, or the columns that do
-        so together, such as ``("household", "person")``: two records are of one individual if they
-        agree in all of them. Without it nothing is bounded, and each record is one individual,
-        unless `l0` and `linf` state limits that are known.
+        so together, such as ``("household", "person")``: two records belong to one individual if
+        they agree in all of them. Without `individual` nothing is bounded and each record is an
+        individual of its own, unless `l0` and `linf` state limits that the data are known to obey.
     l0 : int
-        The most cells of one individual, not counting margins. Needed with `individual`.
+        The most cells that one individual counts in, margins aside. Required with `individual`.
     linf : int
         The most records of an individual in one cell.
     l1 : int, optional
-        Instead of both: the most records of an individual, in all cells together. The sensitivity
-        of k records is then k, and not the ``k * k`` of `l0` and `linf`. For :meth:`sum`, the most
-        that the absolute values of its records add up to.
+        Instead of both, the most records of an individual in all cells together. With a limit of k
+        records, the sensitivity is then k instead of ``k * k``. For :meth:`sum`, the most that the
+        absolute values of an individual's records may add up to.
     values : (int, int), optional
-        For sums, as :meth:`sum` states it by its bounds: the least and the greatest that an
-        individual adds to a cell, or with `l1` one of its records. It takes the place of `linf`.
+        For sums, in place of `linf`: the least and the greatest value that an individual adds to a
+        cell or, with `l1`, that one of its records does. :meth:`sum` sets it from its bounds.
     neighbours : {"add-remove", "change"}
-        Whether privacy covers the presence of an individual, or a change of all of its records.
+        Whether epsilon covers the presence of an individual or a change of all its records.
 
     Attributes
     ----------
     levels : dict of column names to lists
-        The levels of each column, followed by its labels for other records and for margins; of a
-        hierarchy all nodes, from the root down.
+        The levels of each column, followed by its labels for other records and for margins, or all
+        nodes of a hierarchy, from the root down.
     labels : dict of column names to dicts
-        What readers see of nodes, for hierarchies with labels.
+        The text that readers see for each node, for hierarchies with labels.
     sensitivity : int
-        The greatest L1 change of the table by one individual: `linf` for each of `l0` cells, or
-        `l1`, in each sum that has them. With ``neighbours="change"`` that holds for the cells that
-        it leaves and for those that it joins, but what is moved below a node does not change it.
-        With changes of several cells it may be more than the greatest, never less, where the nodes
-        have no room for such a change (``docs/proofs.md``, lemma 14c).
+        The most by which one individual can change the table, in the L1 norm: `linf` for each of
+        `l0` cells, or `l1`, and the same for each sum that contains them. With
+        ``neighbours="change"`` this is added up over the cells that the individual leaves and those
+        that it joins, but moves below a node do not change that node. Where the nodes have no room
+        for a change of several cells, the number may be larger than necessary, but never too small
+        (``docs/proofs.md``, lemma 14c).
     cells : int
         The number of rows of the table, margins and sums included.
 
@@ -125,40 +128,42 @@ individual='patient', l0=2)
     def count(self, data: Any, *, counts: Any = None) -> Table:
         """Bound the contributions of each individual, and count the records of each cell.
 
-        An individual keeps `l0` of its cells, drawn uniformly by fresh system entropy, and at most
-        `linf` records in each; or `l1` of its records, drawn in the same way. Records outside the
-        table do not count towards these limits. The draw for one individual does not depend on the
-        others.
+        Each individual keeps `l0` of its cells, chosen uniformly at random with fresh system
+        entropy, and at most `linf` records in each of them, or `l1` of its records, chosen in the
+        same way. Records outside the table do not count towards these limits. The choice for one
+        individual does not depend on the others.
 
         Parameters
         ----------
         data : data frame or column
             A frame of pandas or Polars (lazy too), or a Table of PyArrow; each row is a record. A
-            design of one column takes that column alone, unless individuals are bounded.
-            :func:`geomdp.tables.spark.count` takes frames of Spark.
+            design of one column also takes that column by itself, unless individuals are bounded.
+            For Spark and Dask, see :func:`geomdp.tables.spark.count` and
+            :func:`geomdp.tables.dask.count`.
         counts : column name, optional
-            For records that somebody else has counted, as by ``GROUP BY``: the column, of integers
-            of up to 64 bits, that says how many records each row stands for. Leave out rows of
-            totals, which count records again; so counts do not go with `other`, nor with a
-            hierarchy without `leaves_only`. Not with `individual`, and not for values such as
-            cents, whose sums one record changes by more than 1.
-            No value raises an error, which would show it: those below 0 and nulls are taken for 0,
-            and counts above the limit of int64 for that limit.
+            For records that have been counted already, as by ``GROUP BY``: the column that says how
+            many records each row stands for, in integers of up to 64 bits. Leave out rows of
+            totals, since they count records again; for the same reason `counts` cannot be combined
+            with `other`, or with a hierarchy without `leaves_only`. Nor can it be combined with
+            `individual`, or used for values such as cents, whose sum one record changes by more
+            than 1. No value raises an error, since that would reveal it: nulls and counts below 0
+            are taken as 0, and counts beyond int64 as its limit.
 
         Returns
         -------
         Table
-            The exact counts, which it does not show. Of the data it keeps the library alone: types,
-            order and index of its frames follow from the design, since a column's categories and
-            its type may reveal a single record. The counts are int64. The last column of levels
-            changes fastest.
+            The exact counts, which the table does not show. All that it takes over from the data is
+            their library. The types, order and index of its frames follow from the design, because
+            the type or the categories of a column may reveal a single record. Counts are int64, and
+            the last column of levels changes fastest.
 
         Raises
         ------
         TypeError
-            If individuals are of another type than integers, text or bytes: floats merge long ids.
+            If individuals are anything but integers, text or bytes: as floats, long ids would
+            merge.
         ValueError
-            If levels are not of the type of their column, or an individual is null.
+            If levels have another type than their column, or an individual is null.
 
         Examples
         --------
@@ -178,15 +183,16 @@ individual='patient', l0=2)
     def sum(self, data: Any, column: str, *, bounds: Bounds | None = None) -> Table:
         """Bound the contribution of each individual, and sum a column over each cell.
 
-        Values are integers: count money in cents. A null is taken for 0, and a value beyond a bound
-        for that bound. With `l0`, an individual keeps so many cells, as for :meth:`count`, and the
-        sum of its values in each is clamped to the bounds too. So it changes a cell by at most the
-        bound that is further from 0.
+        Values are integers, so express money in cents. A null is taken as 0, and a value beyond a
+        bound as that bound. With `l0`, an individual keeps that many cells, as for :meth:`count`,
+        and the sum of its values in each is clamped to the bounds as well, so an individual changes
+        a cell by at most the bound that is further from 0.
 
-        With `l1`, an individual spreads its values over cells as they come: its records are taken
-        in a uniformly random order, drawn by fresh system entropy, until their absolute values add
-        up to `l1`. The last one is cut, and those after it are left out; the order of the data does
-        not matter. So it changes the whole table by at most `l1`, and not by `l0` times a bound.
+        With `l1`, the values of an individual may be spread over any cells. Its records are taken
+        in a uniformly random order, drawn with fresh system entropy, until their absolute values
+        add up to `l1`; the last one is cut and those after it are left out, whatever the order of
+        the data. An individual therefore changes the whole table by at most `l1`, instead of `l0`
+        times a bound.
 
         Parameters
         ----------
@@ -195,18 +201,18 @@ individual='patient', l0=2)
         column : column name
             The values, integers of up to 64 bits.
         bounds : (int, int)
-            The least and the greatest sum that an individual adds to a cell, or a record with `l1`
-            or if there is no individual; such as ``(0, 100)``, or ``(-50, 50)`` for values that may
-            be negative. 0 is within them. They are public: do not take them from the data. With
-            `l1`, ``(0, l1)`` if not given.
+            The least and the greatest sum that an individual adds to a cell (with `l1`, or without
+            an individual, that a record adds), such as ``(0, 100)``, or ``(-50, 50)`` for values
+            that may be negative. They must include 0. Bounds are public, so do not take them from
+            the data. With `l1` they are ``(0, l1)`` by default.
 
         Returns
         -------
         Table
-            The exact sums. Its column of sums has the name of `column`, unless the design names
-            another, or has the column among its levels, and its design states the bounds as
-            ``values``. After a release, :meth:`NoisyTable.total` and the other answers are about
-            these sums instead of counts. If the lower bound is below 0, intervals may be, too.
+            The exact sums, in a column with the name of `column`, unless the design names another
+            or has this column among its levels. The design of the table states the bounds as
+            ``values``. After a release, :meth:`NoisyTable.total` and all other answers are about
+            sums instead of counts, and if the lower bound is below 0, intervals may extend below 0.
 
         Raises
         ------
@@ -232,26 +238,26 @@ individual='patient', l0=2)
 
     @unseen
     def sum_and_count(self, data: Any, column: str, *, bounds: Bounds) -> SumAndCount:
-        """Bound contributions, and both sum a column and count its records, for means.
+        """Bound contributions, and sum a column as well as count its records, for means.
 
-        Both tables are about the same records, which are drawn once: those with a value, of each
-        individual as many as :meth:`count` keeps. A value beyond a bound is taken for that bound.
-        They are released together, for one epsilon that is booked once.
+        Both tables are about the same records: those with a value, of each individual as many as
+        :meth:`count` keeps, chosen once for both. A value beyond a bound is taken as that bound.
+        The tables are released together, for one epsilon that is booked once.
 
         Parameters
         ----------
         data : data frame
             As for :meth:`count`.
         column : column name
-            The values, integers of up to 64 bits. Records with a null are in neither table.
+            The values, integers of up to 64 bits. Records with a null count in neither table.
         bounds : (int, int)
-            The least and the greatest value of a record, such as ``(18, 99)`` for ages. They are
-            public: do not take them from the data.
+            The least and the greatest value of a record, such as ``(18, 99)`` for ages. Bounds are
+            public, so do not take them from the data.
 
         Returns
         -------
         SumAndCount
-            The exact sums and counts, which it does not show.
+            The exact sums and counts, which this object does not show.
 
         Examples
         --------
@@ -288,18 +294,19 @@ individual='patient', l0=2)
         alpha : int, float or Fraction
             The significance level, above 0 and at most 1.
         of : "all", column name or tuple of column names, optional
-            "all": all cells at once, released margins included. Columns: their margin as sums of
-            noisy cells over the other columns, one sum at a time; () is the grand total. A column
-            named "all" is ``("all",)``. By default, one cell. A design with `tables` needs columns
-            that a table has together, or "all": the estimates of columns use all tables.
+            What the accuracy is of; by default, of one cell. "all" stands for all cells at once,
+            released margins included. Columns stand for a sum of noisy cells over the other
+            columns, one sum at a time, and () for the grand total; write ``("all",)`` for a column
+            named "all". In a design with `tables`, some table must have the columns together; their
+            estimates use all tables.
         tiers : mapping of names to numbers, optional
-            For a release at several precisions, as in :meth:`Table.release`; `epsilon` is that of
-            one of them, and the accuracy is that of this one.
+            For a release at several precisions, as in :meth:`Table.release`. `epsilon` is then that
+            of one of them, and the accuracy is that of this tier.
 
         Returns
         -------
         int
-            In units of counts: an error exceeds it with probability at most alpha.
+            In units of counts; the probability that an error exceeds it is at most alpha.
 
         Examples
         --------
@@ -428,11 +435,11 @@ individual='patient', l0=2)
     ) -> accounting.LossDistribution:
         """Return the distribution of the privacy loss of one release, to compose with others.
 
-        An individual changes at most `l0` cells by `linf` each, or twice as many with
-        ``neighbours="change"``, but no more than the table has. Of the sums of a margin or of a
-        depth of a hierarchy it changes as few as have room for its cells, each by more. No change
-        within these bounds has a greater loss (``docs/proofs.md``, lemma 14a). With
-        ``neighbours="change"`` not all sums change by their most at once, so that at delta 0 a
+        An individual is taken to change `l0` cells by `linf` each, or twice as many with
+        ``neighbours="change"``, unless the table has fewer. Among the sums of a margin or of a
+        depth of a hierarchy, it is taken to change as few as have room for its cells, each by more.
+        No change that the design allows has a greater loss (``docs/proofs.md``, lemma 14a). With
+        ``neighbours="change"``, not all sums can change by the most at once, so at delta 0 a
         release costs less than this says.
 
         Parameters
@@ -483,7 +490,7 @@ individual='patient', l0=2)
         alpha: Real = 0.05,
         library: Library | None = None,
     ) -> Any:
-        """Return the accuracies of a release by epsilon, for planning. It needs no data.
+        """Return the accuracies of a release by epsilon, for planning without any data.
 
         Parameters
         ----------
@@ -500,7 +507,8 @@ individual='patient', l0=2)
         data frame
             A row for each epsilon, after the name of the tier if there are tiers, with the
             accuracies of one cell, of all cells at once, and of sums of cells for each column and
-            in all; with `tables`, of an estimate of each table instead. :meth:`plot` draws it.
+            for the grand total; with `tables`, those of an estimate of each table instead.
+            :meth:`plot` draws it.
 
         Examples
         --------
@@ -521,15 +529,16 @@ individual='patient', l0=2)
         return _native.made(columns | self._accuracies(given, alpha, tiers), library)
 
     def with_best_parts(self, epsilon: Real = 1) -> Self:
-        """Return this design with the parts of epsilon for its tables that are best together.
+        """Return this design with parts of epsilon that serve all of its tables.
 
-        The sum of the variances of all rows of the release, as estimated from all tables, is about
-        the least. It is a first choice: compare it by :meth:`preview` with parts of your own.
+        With these parts, the variances of all rows of the release, each estimated from all tables,
+        have about the least possible sum. Take them as a first choice, and compare them in
+        :meth:`preview` with parts of your own.
 
         Parameters
         ----------
         epsilon : number or str
-            The privacy loss of the whole release, on which the parts depend little.
+            The privacy loss of the whole release; the parts hardly depend on it.
 
         Examples
         --------
@@ -551,13 +560,13 @@ individual='patient', l0=2)
         alpha: Real = 0.05,
         ax: Drawn | None = None,
     ) -> Drawn:
-        """Draw the accuracies of :meth:`preview` against epsilon. It needs no data.
+        """Draw the accuracies of :meth:`preview` against epsilon, without any data.
 
         Parameters
         ----------
         epsilons : sequence of numbers
-            Privacy losses of the whole table, increasing, two or more; from 0.1 to 5 if not given.
-            The curves are drawn at 80 more between the first and the last.
+            Two or more privacy losses of the whole table, increasing; by default from 0.1 to 5. The
+            curves are drawn at 80 more between the first and the last.
         alpha
             As in :meth:`accuracy`.
         ax
@@ -611,9 +620,10 @@ def count(
 ) -> Table:
     """Count the records of each level or combination of levels; each record is one individual.
 
-    Short for ``Design(levels, ...).count(data)``. The rows of the table and their order follow from
-    the arguments alone, and a level without records counts 0. ``value_counts()`` shows the levels
-    that occur, in the order of their true counts, and noise hides neither.
+    This is short for ``Design(levels, ...).count(data)``. The rows of the table and their order
+    follow from the arguments alone, and a level without records counts 0. ``value_counts()``, in
+    contrast, shows which levels occur, in the order of their true counts, and noise hides neither
+    of these.
 
     Parameters
     ----------

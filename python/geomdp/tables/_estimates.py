@@ -592,6 +592,6 @@ def refuse_bounds(what: str, alpha: Any, *tables: Estimates) -> None:
     """Refuse intervals that errors at a bound would make wrong."""
     if alpha is not None and any(table._bounded for table in tables):
         raise ValueError(
-            f"a release with bounds has no interval for a {what}, since errors at a bound have one "
-            "sign: release without bounds"
+            f"a release with bounds has no interval for a {what}, since all errors at a "
+            "bound have the same sign: release without bounds"
         )

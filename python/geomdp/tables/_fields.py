@@ -48,7 +48,7 @@ class Field(NamedTuple):
 FIELDS: dict[str, Field] = {
     "format": Field(
         {"const": FORMAT},
-        f'`"{FORMAT}"`. A reader refuses other formats',
+        f'`"{FORMAT}"`; a reader refuses any other format',
         lambda _: FORMAT,
     ),
     "version": Field(
@@ -58,14 +58,14 @@ FIELDS: dict[str, Field] = {
     ),
     "id": Field(
         {"$ref": "#/$defs/id"},
-        "128 random bits in 32 hexadecimal digits, from the operating system: the same in all "
-        "files, pickles and pages of one release, and of all tables of one stream. Two "
-        "releases with one id share noise",
+        "128 random bits from the operating system, in 32 hexadecimal digits. All files, pickles "
+        "and pages of one release have the same id, as have all tables of one stream. Two "
+        "releases with the same id share noise",
         lambda release: release.id,
     ),
     "corrects": Field(
         {"type": "array", "items": {"$ref": "#/$defs/id"}},
-        "the ids of the releases that this one replaces, the last one first; empty for most",
+        "the ids of the releases that this one replaces, the latest first; usually empty",
         lambda release: list(release.corrects),
     ),
     "label": Field(
@@ -79,18 +79,18 @@ FIELDS: dict[str, Field] = {
             "properties": dict.fromkeys(_about.KEYS, _TEXT),
             "additionalProperties": False,
         },
-        "what the publisher says about the table, each a text and none required: "
+        "what the publisher says about the table, in any of these texts: "
         + "; ".join(f"`{key}`, {each.meaning}" for key, each in _about.KEYS.items()),
         lambda release: release.about,
     ),
     "epsilon": Field(
         _EXACT,
-        "the privacy loss of the whole table for one individual, an exact fraction as text",
+        "the privacy loss of the whole table for one individual, as an exact fraction in a text",
         lambda release: str(release.epsilon),
     ),
     "part_of": Field(
         {"type": ["string", "null"], "pattern": "^[0-9]+(/[1-9][0-9]*)?$"},
-        "for steps of a stream, the privacy loss of one record in the whole stream, an exact "
+        "for a step of a stream, the privacy loss of one record in the whole stream, as an exact "
         "fraction; otherwise null",
         lambda release: None if release._part_of is None else str(release._part_of),
     ),
@@ -117,53 +117,54 @@ FIELDS: dict[str, Field] = {
     ),
     "delta": Field(
         {"const": "0"},
-        'always `"0"`: the privacy is pure',
+        'always `"0"`, since the privacy is pure',
         lambda _: "0",
     ),
     "neighbours": Field(
         {"enum": ["add-remove", "change"]},
-        '`"add-remove"`: the table with and without an individual; `"change"`: with other '
-        "records of an individual",
+        '`"add-remove"` if epsilon compares the table with and without an individual, `"change"` '
+        "if it compares tables in which an individual has different records",
         default="add-remove",
     ),
     "individual": Field(
         {"type": ["string", "array", "null"], "items": _TEXT},
         "the name of the column that identified individuals, the names of the columns that did so "
-        "together, or null if each record was one",
+        "together, or null if each record was an individual of its own",
     ),
     "l0": Field(
         _MAYBE,
-        "the most cells that an individual was counted in; null with `l1`",
+        "the most cells in which an individual was counted; null with `l1`",
     ),
     "linf": Field(
         _MAYBE,
-        "the most records of an individual in each of these cells; null with `l1` or `values`",
+        "the most records of an individual counted in each of these cells; null with `l1` or "
+        "`values`",
         default=1,
     ),
     "l1": Field(
         _MAYBE,
-        "null, or how often an individual was counted at most, in all cells together; with "
-        "`values`, the most that the absolute values of its records added up to",
+        "null, or the most times that an individual was counted in all cells together; with "
+        "`values`, the most that the absolute values of an individual's records added up to",
     ),
     "values": Field(
         {
             "type": ["array", "null"],
             "items": {"type": "integer"},
         },
-        "null for counts. For sums of values, the least and the greatest that an individual added "
-        "to a cell, or with `l1` one of its records; if the first is below 0, true sums may be, "
-        "too, and intervals do not end at 0",
+        "null for counts. For sums of values, the least and the greatest value that an individual "
+        "added to a cell or, with `l1`, that one of its records did. If the least is below 0, true "
+        "sums may be negative too, and intervals do not end at 0",
     ),
     "sensitivity": Field(
         {"type": "integer", "minimum": 1},
-        "the greatest L1 change of the whole table by one individual, who changes no more "
-        "cells than there are",
+        "the most by which one individual can change the whole table, in the L1 norm, given that "
+        "nobody changes more cells than there are",
         lambda release: release.design.sensitivity,
     ),
     "at_least": Field(
         _MAYBE,
-        "for groups, noisy counts below it are left out: the rows are those of the other "
-        "cells, in the order of the design. Otherwise null",
+        "for groups, the threshold: cells with smaller noisy counts have no row, and the rows of "
+        "the others are in the order of the design. Otherwise null",
         lambda release: release._threshold,
     ),
     "rest": Field(
@@ -178,60 +179,51 @@ FIELDS: dict[str, Field] = {
                 "certificate": {"type": "object"},
             },
         },
-        "for groups with a row for those left out, its label in each column, in `labels`, and its "
-        "noise, as in `mechanisms`: the last row is the sum of all cells that have no row, none or "
-        "many, with this noise alone. `epsilon` covers it: `rate` times the most that one "
-        "individual adds in all. Otherwise null",
+        "for groups with a row for those left out: `labels`, the label of this row in each column, "
+        "and its noise, as in `mechanisms`. It is the last row, and the sum of all cells without a "
+        "row, however many there are, with this noise alone. Its share of `epsilon` is `rate` "
+        "times the most that one individual adds in total. Otherwise null",
         lambda release: _rest(getattr(release, "_rest", None)),
     ),
     "rounded": Field(
         {"type": ["integer", "null"], "minimum": 2},
-        "null, or the number of whose multiples the counts are: each is the nearest one to a noisy "
-        "count, and of two that are equally near the even multiple, so it is off by at most half "
-        "of this number, rounded down. A count at a limit of int64 stays there",
+        "null, or the number to whose multiples the noisy counts were rounded. Each became the "
+        "nearest multiple, or of two that are equally near the even multiple, so it moved by at "
+        "most half of this number, rounded down. A count at a limit of int64 stayed there",
         lambda release: release._rounded,
     ),
     "name": Field(
         _TEXT,
-        "the name of the column of counts of the design",
+        "the name of the column of counts",
         default="count",
     ),
     "top": Field(
         _MAYBE,
-        "for cells by name alone, how many are named: the rows are their levels, the largest "
-        "first, and the last column, `rank`, counts from 1. There is one mechanism, that of "
-        "each name, and `epsilon` is `rate * top * linf`, or twice that for changes. "
+        "if the largest cells are named without counts, how many. The rows have their levels, the "
+        "largest cell first, and a last column, `rank`, which counts from 1. The one mechanism is "
+        "that of each name, and `epsilon` is `rate * top * linf`, or twice that for changes. "
         "Otherwise null",
         lambda release: release._named,
     ),
     "axes": Field(
         {"type": "object", "additionalProperties": {"$ref": "#/$defs/axis"}},
-        "for each column, in order: `shares`, the parts of epsilon of its depths from the "
-        "root down, exact fractions; of a list its `levels`, in `other` none or one label for "
-        "other records, in `margin` none or one label for their sum; of a hierarchy its "
-        "`nodes` and, for each, the place of its parent in `parents`, -1 for the root, in "
-        "`other` none or the one of them that counts other records, and `leaves_only`, "
-        "whether records belong to leaves alone, so that a node is the sum of its children; "
-        "in `columns` the columns of the data that led to a node, one or those of the names of "
-        "its path; in `paths` null, or the `separator` of the names of a path and the depth at "
-        "which paths `start`: a node with a separator is called by its path, any other by its "
-        "name; and in `labels` what readers see of each node, or null, or none at all. "
-        'Dates and times are `{"date": text}` and `{"datetime": text}`',
+        "the columns by name, in order, each with its levels or its tree, [as below](#its-columns)",
         lambda release: {axis.label: _axis(axis) for axis in release.design._axes},
     ),
     "tables": Field(
         {"type": ["array", "null"], "items": {"$ref": "#/$defs/table"}},
-        "null if all combinations of depths are released. Otherwise for each chosen table its "
-        "`columns`, those of trees with a depth or null for all depths, and its `part` of epsilon, "
-        "an exact fraction. The rows are those of each of `mechanisms` in turn, the last column "
-        "changing fastest, and a column that a table sums over has the label in `margin`",
+        "null if all combinations of depths are released. Otherwise the chosen tables, each with "
+        "its `columns` (those of trees with a depth, or null for all depths) and its `part` of "
+        "epsilon, as an exact fraction. The rows are those of each of `mechanisms` in turn, with "
+        "the last column changing fastest, and a column that a table sums over has the label in "
+        "`margin`",
         lambda release: _tables(release.design),
     ),
     "totals": Field(
         {"type": "array", "items": {"$ref": "#/$defs/total"}},
-        "public totals, which epsilon does not cover, after limits of contributions: `depths`, "
-        "that of each column, 0 for the sum over it, and `counts`, the last column changing "
-        "fastest. Empty for most",
+        "public totals, which epsilon does not cover, as they are after contributions were "
+        "limited: `depths`, one for each column, 0 for the sum over it, and `counts`, with the "
+        "last column changing fastest. Usually empty",
         lambda release: [
             {"depths": list(block), "counts": counts.reshape(-1).tolist()}
             for block, counts in getattr(release, "_known", {}).items()
@@ -239,9 +231,9 @@ FIELDS: dict[str, Field] = {
     ),
     "mechanisms": Field(
         {"type": "array", "items": {"$ref": "#/$defs/mechanism"}},
-        "for each combination of depths: `depths`, that of each column; `rate`, epsilon over "
-        "sensitivity, an exact fraction; `bounds`, null or two integers; `plan_sha256`, the "
-        "digest of the certificate's JSON for int64; on request the `certificate`",
+        "the noise of each combination of depths: `depths`, one for each column; `rate`, epsilon "
+        "over sensitivity, as an exact fraction; `bounds`, null or two integers; `plan_sha256`, "
+        "the digest of the certificate's JSON for int64; and on request the `certificate`",
         lambda release: [
             {"depths": list(block), **_mechanism(noise)}
             for block, noise in release.mechanisms.items()

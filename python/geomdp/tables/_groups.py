@@ -39,10 +39,10 @@ MOST_CELLS = 10**12
 class NoisyGroups(Released):
     """The groups of a release whose noisy counts reached a threshold.
 
-    ``Table.release(at_least=...)`` makes one, and :func:`geomdp.read` reads one from a file. All
-    cells of the design got noise, so the choice of those that appear costs no privacy, and empty
-    cells may be among them: :meth:`Design.spurious` gives their expected number. It holds no exact
-    count.
+    ``Table.release(at_least=...)`` makes one, and :func:`geomdp.read` reads one from a file. Since
+    all cells of the design got noise, choosing those that appear costs no privacy, and empty cells
+    may be among them; :meth:`Design.spurious` gives their expected number. The object contains no
+    exact counts.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class NoisyGroups(Released):
 
     @property
     def at_least(self) -> int:
-        """The threshold: noisy counts below it are left out."""
+        """The threshold, below which noisy counts are left out."""
         return self._at_least
 
     @property
@@ -105,13 +105,13 @@ class NoisyGroups(Released):
     def intervals(self, alpha: Real, *, simultaneous: bool = False) -> Any:
         """Return the frame with an interval for each true count, in columns lower and upper.
 
-        A group is here because its noise was not too low, so its noisy count is too high on
+        A group appears only if its noise was not too low, so its noisy count is too high on
         average. These intervals allow for that: given that a group appears, its interval misses
-        with probability at most `alpha`. For groups that you then pick or sort by their counts,
-        use `simultaneous`, as :meth:`largest` does: of many groups, the greatest are those
-        whose noise was greatest. A lower end of 0 says that the group may be empty. A row for the
-        rest has an interval for the sum of all groups left out, which holds whichever these are.
-        The noise of groups is taken as discrete Laplace (``docs/proofs.md``, section 18).
+        with probability at most `alpha`. If you then pick or sort groups by their counts, use
+        `simultaneous`, as :meth:`largest` does, because the greatest of many groups tend to have
+        the greatest noise. A lower end of 0 means that the group may be empty. A row for the rest
+        has an interval for the sum of all groups left out, which holds whichever these are. The
+        noise of groups is taken to be discrete Laplace noise (``docs/proofs.md``, section 18).
 
         Parameters
         ----------
@@ -176,18 +176,19 @@ class NoisyGroups(Released):
     def left_out(self, total: Integer | Answers, *, alpha: Real) -> Any:
         """Return an interval for the sum of all groups left out, from a total of the same records.
 
-        It costs nothing. The total minus the groups shown is no estimate: a group is shown because
-        its noise was not too low, so the difference is too low. The interval allows for that,
-        whichever groups are shown, and grows with their number; a row for the rest, of
-        ``release(rest=...)``, is much narrower (``docs/proofs.md``, lemma 20b).
+        This costs nothing. The total minus the groups shown would be a biased estimate: a group is
+        shown only if its noise was not too low, so the difference tends to be too low. The interval
+        allows for that, whichever groups are shown, and widens with their number. A row for the
+        rest, by ``release(rest=...)``, has a much narrower interval (``docs/proofs.md``, lemma
+        20b).
 
         Parameters
         ----------
         total : int or NoisyTable
-            The number of records in all cells of the design: public, and not taken from the data,
-            since epsilon does not cover it; or another release of the same records, whose columns
-            are some of those of the groups. Designs that bound the records of individuals keep
-            other records each, so they take a number alone.
+            The number of records in all cells of the design, which must be public and not taken
+            from the data, since epsilon does not cover it; or another release of the same records,
+            whose columns are some of those of the groups. If the designs bound the records of
+            individuals, each may have kept different records, so only a number is accepted.
         alpha : int, float or Fraction
             The probability that the interval misses.
 
@@ -248,15 +249,15 @@ class NoisyGroups(Released):
     def largest(self, k: Integer, *, alpha: Real | None = None) -> Any:
         """Return the k groups with the greatest noisy counts, or all if there are fewer.
 
-        It costs no privacy, whatever k is. Equal counts are in the order of the design.
+        This costs no privacy, whatever k is. Equal counts appear in the order of the design.
 
         Parameters
         ----------
         k : int
             At least 1.
         alpha : int, float or Fraction, optional
-            The probability that any of the intervals misses, in columns lower and upper. They are
-            those of :meth:`intervals` for all groups at once, of which these are a choice.
+            The probability that any of the intervals, in columns lower and upper, misses. They are
+            the :meth:`intervals` that hold for all groups at once, and so for those chosen here.
             Without `alpha` there are none.
 
         Examples
@@ -280,13 +281,14 @@ class NoisyGroups(Released):
     def plot(self, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
         """Draw the noisy counts as bars, with their :meth:`intervals`.
 
-        Of more than 60 groups, only the largest are drawn, with intervals that hold for all groups
-        at once, and the legend says so.
+        If there are more than 60 groups, only the largest are drawn, with intervals that hold for
+        all groups at once, and the legend says so.
 
         Parameters
         ----------
         alpha
-            The probability that an interval misses; where all hold at once, that any does.
+            The probability that an interval misses or, where all hold at once, that any of them
+            does.
         ax
             As in :func:`geomdp.tables.plot.pmf`.
 
@@ -343,19 +345,19 @@ class NoisyGroups(Released):
 def threshold(design: Layout, at_least: Any, mechanism: GeometricMechanism) -> int:
     """Return a threshold, unless this design or mechanism takes none."""
     if mechanism.bounds is not None:
-        raise ValueError("bounds do not go with at_least: a threshold needs noise without bounds")
+        raise ValueError("bounds are not accepted with at_least, which needs noise without them")
     if design.signed:
         raise ValueError(
-            f"at_least does not go with sums of values that may be negative (bounds = "
+            f"at_least is not accepted for sums of values that may be negative (bounds = "
             f"{design.values}), of which it would leave out the least: give bounds from 0 on"
         )
     if len(design.blocks) > 1 or design.tables is not None:
         raise ValueError(
-            "at_least does not go with margins, hierarchies or tables: give a design without them"
+            "at_least is not accepted with margins, hierarchies or tables: leave these out"
         )
     if design.cells > MOST_CELLS:
         raise ValueError(
-            f"at_least does not go with {design.cells} cells, since each gets noise: give a "
+            f"at_least is not accepted for {design.cells} cells, since each gets noise: give a "
             f"design of at most {MOST_CELLS}"
         )
     return parameters.at_least("at_least", at_least, 1)

@@ -39,32 +39,34 @@ NODE = "node"
 class Hierarchy(Branches):
     """A public tree, of any depth; branches may differ in size and depth.
 
-    It stands for the levels of a column, ``Design({"area": hierarchy, "sex": ["f", "m"]})``: a
-    release then has a noisy count of every node. Its items are its leaves.
+    A hierarchy takes the place of a column's levels, as in
+    ``Design({"area": hierarchy, "sex": ["f", "m"]})``. A release then has a noisy count of every
+    node. Iterating over a hierarchy gives its leaves.
 
     Parameters
     ----------
     children : mapping, or column
-        The parent of each node: a mapping from child to parent, or a column of children. The root
-        may be left out, or have None as its parent. Take the tree from public knowledge, not from
-        the data.
+        The parent of each node, as a mapping from child to parent or as a column of children. The
+        root may be left out, or have None as its parent. Take the tree from public knowledge, not
+        from the data.
     parents : column, optional
-        The parents, beside a column of children.
+        The parents, to go with a column of children.
     leaves_only : bool
-        Whether each record is known to a leaf. By default a record may have an inner node alone,
-        such as a county without a municipality: it counts there and above, so that a node has at
-        least the records of its children. Say so from public knowledge if there are none of these:
-        nodes are then the sums of their children, and estimates use that. Records of inner nodes
-        are then records of other values.
+        Whether every record belongs to a leaf. By default a record may name an inner node alone,
+        such as a county without a municipality. It then counts there and above, so a node has at
+        least the records of its children. If you know from public sources that there are no such
+        records, say so here: nodes are then the sums of their children, which estimates make use
+        of, and a record of an inner node is treated as one with any other value.
     labels : mapping, optional
-        What readers see of nodes, where these are codes: a mapping from nodes to text. Files state
-        it, and pages and readers show it. Questions and data have the codes.
+        For trees of codes, a mapping from nodes to the text that readers see. Files state it, and
+        pages and readers show it, while data and questions use the codes.
 
     Attributes
     ----------
     nodes, leaves : lists
-        From the root down. Siblings are next to each other, in the order given. A node is called
-        by its name, or by its path where several have this name (:meth:`from_columns`).
+        The nodes and the leaves, from the root down. Siblings are next to each other, in the order
+        given. A node is called by its name, or by its path if several nodes have that name
+        (:meth:`from_columns`).
     labels : dict
         The label of each node that has one.
     depth : int
@@ -73,8 +75,8 @@ class Hierarchy(Branches):
     Raises
     ------
     ValueError
-        If there is not exactly one root, a node has two parents, there is a cycle, or there are
-        more than 100 depths.
+        If the tree does not have exactly one root, a node has two parents, there is a cycle, or
+        there are more than 100 depths.
 
     Examples
     --------
@@ -148,27 +150,28 @@ class Hierarchy(Branches):
     ) -> Self:
         """Return the tree whose leaves are the rows of a public frame, such as a list of tracts.
 
-        Names may repeat below other parents, as Oslo does in Oslo. A node is called by its name
-        where that is unique, and by its path, ``"Norway/Oslo"``, where it is not. Questions, and
-        data of one column, take the path of any node. Data that have these columns themselves are
-        counted by all of them: ``Design({("country", "region", "tract"): hierarchy})``.
+        A name may occur again below another parent, as Oslo does in Oslo. A node is called by its
+        name if that is unique, and otherwise by its path, such as ``"Norway/Oslo"``. Questions, and
+        data in a single column, may use the path of any node. If the data have a column for each
+        depth themselves, count by all of them:
+        ``Design({("country", "region", "tract"): hierarchy})``.
 
         Parameters
         ----------
         frame : data frame
-            A frame of pandas or Polars, or a Table of PyArrow. Rows may repeat. Nulls at the end of
-            a row make a shorter path.
+            A frame of pandas or Polars, or a Table of PyArrow. Rows may be repeated, and nulls at
+            the end of a row make a shorter path.
         columns : sequence of str
             The columns of names, from the root down.
         root : label, optional
-            The name of a node above the first column, for the sum of all: needed if that column has
-            more than one name. Paths begin below it.
+            The name of a node above the first column, for the sum of all. It is required if that
+            column has more than one name. Paths begin below it.
         leaves_only
-            Whether each record is known to a leaf, so that nodes are the sums of their children.
+            Whether every record belongs to a leaf, so that nodes are the sums of their children.
         separator : str
             The text between the names of a path. No name may contain it.
         labels
-            What readers see of nodes: a mapping from nodes, or their paths, to text.
+            The text that readers see: a mapping from nodes, or their paths, to text.
 
         Returns
         -------
@@ -178,8 +181,8 @@ class Hierarchy(Branches):
         Raises
         ------
         ValueError
-            If a name is empty or contains the separator, a row has no name before another one, or
-            a row of fewer names ends at a node that has others below it.
+            If a name is empty or contains the separator, a row has a gap between two names, or a
+            shorter row ends at a node that has others below it.
 
         Examples
         --------
@@ -274,17 +277,19 @@ class Hierarchy(Branches):
         Parameters
         ----------
         codes : column
-            Text. The codes of inner nodes may be listed too, as classifications do, or left out.
+            Codes as text. Those of inner nodes may be listed too, as classifications do, or left
+            out.
         lengths : sequence of int
-            The length of the codes of each depth, increasing, such as (2, 5, 11, 12) for states,
-            counties, tracts and block groups. Dots count, as in (1, 3, 5, 6) for A01.11 of NACE.
+            The length of the codes at each depth, increasing, such as (2, 5, 11, 12) for states,
+            counties, tracts and block groups. Dots count as well, as in (1, 3, 5, 6) for A01.11 of
+            NACE.
         root, leaves_only, labels
             As in :meth:`from_columns`.
 
         Returns
         -------
         Hierarchy
-            Its names are the codes, which are text in the data too.
+            A tree whose names are the codes, which must be text in the data too.
 
         Raises
         ------
@@ -387,7 +392,7 @@ class Hierarchy(Branches):
 
     @property
     def leaves_only(self) -> bool:
-        """Whether each record is known to a leaf."""
+        """Whether every record belongs to a leaf."""
         return not self._tree.loose
 
     @property
@@ -438,54 +443,55 @@ class Hierarchy(Branches):
     ) -> NoisyTable:
         """Return noisy counts of all nodes, given the exact counts of the leaves.
 
-        Inner nodes have the sums of these alone, whatever :attr:`leaves_only` is.
-        :meth:`Design.count` counts records, and bounds the contributions of each individual.
+        Inner nodes get the sums of these counts, whatever :attr:`leaves_only` is. To count records
+        and bound the contributions of each individual, use :meth:`Design.count` instead.
 
         Parameters
         ----------
         counts : mapping, column or array
             The exact count of each leaf: a mapping from leaves, a pandas Series with the leaves as
-            its index, or integers in the order of :attr:`leaves`. All leaves must be there, those
-            with a count of 0 too. No value raises an error, which would show it: those below 0 are
-            taken for 0.
+            its index, or integers in the order of :attr:`leaves`. All leaves must be there,
+            including those with a count of 0. No value raises an error, since that would reveal it:
+            those below 0 are taken as 0.
         epsilon : number or str
             The privacy loss of the whole tree. A str such as "0.1" is exact.
         shares : sequence of numbers, optional
-            The parts of epsilon for the depths, from the root down, in proportion. By default all
-            are equal: the noise of the noisiest count is then as small as it can be, and so is the
-            sum of its variances over the depths.
+            In what proportion the depths share epsilon, from the root down. By default all shares
+            are equal, which makes the noise of the noisiest count, and the sum of the variances
+            over the depths, as small as possible.
         design : Design, optional
-            The design of the counts, with the tree as a column, with `leaves_only`: it may have
-            other columns, and its sensitivity applies. Counts are then an array with an axis for
-            each column. Otherwise an individual changes one leaf by 1.
+            The design of the counts, with this tree, whose `leaves_only` must be true, as one of
+            its columns. Counts are then an array with an axis for each column, and the sensitivity
+            is that of the design. Without it, an individual changes one leaf by 1.
         budget : Budget, optional
-            Books the privacy loss before any noise is drawn, and refuses a release that exceeds it.
+            The budget that books the privacy loss before any noise is drawn, and refuses a release
+            that would exceed it.
         label : str, optional
-            A name for the release, for the budget's history and for readers.
+            A name for the release, which the budget's history and readers see.
         threads : int, optional
-            The greatest number of threads for a large depth; by default as many as help.
+            The greatest number of threads for a large depth; by default, as many as help.
         corrects : NoisyTable, NoisyGroups or Top, optional
             The release that this one replaces.
         save : str or path, optional
-            A file to publish the release to. All that can be wrong with it is refused before
+            A file to publish the release to. Everything that can be wrong with it is refused before
             anything is booked, as by :meth:`Table.release`.
         about : mapping of names to texts, optional
-            What to say about the table: `title`, `description`, `source`, `period`,
-            `contact`, `licence`, or some of them.
+            What to say about the table: any of `title`, `description`, `source`, `period`,
+            `contact` and `licence`.
 
         Returns
         -------
         NoisyTable
-            One individual changes one path from a leaf to the root for each of its cells, so the
-            losses of the depths add up to `epsilon`.
+            Noisy counts of all nodes. For each of its cells, an individual changes one path from a
+            leaf to the root, so the losses of the depths add up to `epsilon`.
 
         Raises
         ------
         ValueError
-            If names of counts are not those of the leaves, or the budget does not allow the
+            If the names of the counts are not those of the leaves, or the budget does not allow the
             release.
         FileExistsError
-            If `save` has the name of a file. Nothing is booked then.
+            If a file with the name in `save` exists. Nothing is booked then.
 
         Examples
         --------
@@ -587,7 +593,7 @@ def _pairs(children: Any, parents: Any) -> dict[Any, Any]:
     """Return the parent of each child."""
     if isinstance(children, Mapping):
         if parents is not None:
-            raise TypeError("parents go with a column of children: a mapping has both")
+            raise TypeError("parents are for a column of children: a mapping already has both")
         found = dict(children)
     elif parents is None:
         raise TypeError(

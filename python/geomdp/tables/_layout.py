@@ -140,7 +140,7 @@ class Layout:
 
     def __setattr__(self, name: str, value: object) -> None:
         if hasattr(self, "levels"):
-            raise AttributeError(f"a Design does not change: make another one with this {name}")
+            raise AttributeError(f"a Design cannot be changed: make another one with this {name}")
         super().__setattr__(name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -436,7 +436,7 @@ def mechanisms_by(
     if mechanism is None:
         return layout.mechanisms_for(epsilon, bounds, tiers=tiers)
     if bounds is not None:
-        raise TypeError("bounds go with epsilon: a mechanism has its own")
+        raise TypeError("bounds are for epsilon: a mechanism has its own")
     found = as_mechanism(mechanism, "epsilon=, or a GeometricMechanism")
     if found.sensitivity < layout.sensitivity:
         raise ValueError(
@@ -555,7 +555,7 @@ def summing(layout: _Made, column: Any, bounds: Bounds | None) -> _Made:
     """Return the design of the sums of a column, of which an individual adds so much to a cell."""
     if layout.linf > 1 and layout.l1 is None and layout.values is None:
         raise ValueError(
-            f"linf = {layout.linf} does not go with sums: bounds limit an individual's part"
+            f"linf = {layout.linf} is not accepted for sums: bounds limit what an individual adds"
         )
     if bounds is not None:
         low, high = values_of("bounds", bounds)

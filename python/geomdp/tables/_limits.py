@@ -39,23 +39,22 @@ _Ints: TypeAlias = NDArray[np.int64]
 class ChosenLimit:
     """A limit on the contributions of individuals, and the noisy counts that it was chosen from.
 
-    :func:`choose_limit` makes one. It holds noisy counts alone, so everything about it may be
-    published.
+    :func:`choose_limit` makes one. It contains only noisy counts, so all of it may be published.
 
     Attributes
     ----------
     name : str
         What is limited: ``"l0"``, ``"linf"``, ``"l1"`` or ``"bounds"``.
     limit : int
-        The limit: of ``"bounds"``, the upper one.
+        The limit; for ``"bounds"``, the upper bound.
     share : Fraction
-        The share of individuals of which the limit should keep all records.
+        The share of individuals who should keep all their records.
     design : Design
-        The design with this limit; for ``"bounds"``, which :meth:`Design.sum` takes, as it was
-        given.
+        The design with this limit; for ``"bounds"``, which go to :meth:`Design.sum`, the design as
+        it was given.
     table : NoisyTable
-        The noisy numbers of individuals by the least limit that keeps all of their records. Those
-        in the last row need that limit or a greater one.
+        The noisy numbers of individuals by the least limit that keeps all their records.
+        Individuals in the last row need that limit or a greater one.
 
     Examples
     --------
@@ -80,15 +79,16 @@ class ChosenLimit:
         Parameters
         ----------
         alpha : int, float or Fraction
-            The probability that any of the intervals misses, so that they hold for the limit that
-            one chooses after a look at them.
+            The probability that any of the intervals misses, so they also hold for a limit that you
+            choose after looking at them.
 
         Returns
         -------
         data frame
-            A row for each limit but the greatest, for which the table does not tell: the noisy
-            number of individuals that need a greater limit, with an interval, and the share of
-            individuals that keeps all records, NaN if their noisy number is not positive.
+            A row for each limit except the greatest, about which the table says nothing: the noisy
+            number of individuals who need a greater limit, with an interval, and the share of
+            individuals who keep all their records, or NaN if the noisy number of all is not
+            positive.
 
         Examples
         --------
@@ -142,46 +142,47 @@ def choose_limit(
     save: str | PathLike[str] | None = None,
     about: Mapping[str, str] | None = None,
 ) -> ChosenLimit:
-    """Choose a limit on the contributions of individuals, at a part of epsilon.
+    """Choose a limit on the contributions of individuals, for a part of epsilon.
 
     Each individual is counted once, by the least of some public limits that keeps all of its
-    records. These counts are released, at the cost of `epsilon`. The choice follows from them: the
-    least limit for which the noisy number of individuals above it is at most ``1 - share`` of the
-    noisy number of all; or the greatest, if there is none.
+    records, and these counts are released at the cost of `epsilon`. The choice follows from them:
+    it is the least limit for which the noisy number of individuals above it is at most
+    ``1 - share`` of the noisy number of all, or else the greatest.
 
-    So the limit is a quantile over individuals, as in adaptive clipping (Andrew et al. 2021), from
-    a noisy histogram; of values by powers of 2, as the bounds of Wilson et al. 2020. A higher share
-    cuts fewer records, and a lower one needs less noise: ``docs/guides/limits.md`` says when to
-    take another one, and ``docs/proofs.md``, lemma 14f, what the choice costs.
+    The limit is thus a quantile over individuals, as in adaptive clipping (Andrew et al. 2021),
+    taken from a noisy histogram; for values, the histogram is by powers of 2, as for the bounds of
+    Wilson et al. 2020. A higher share cuts fewer records, and a lower one needs less noise.
+    ``docs/guides/limits.md`` says when to depart from the default, and ``docs/proofs.md``, lemma
+    14f, what the choice costs.
 
     Parameters
     ----------
     design : Design
-        The table to be released. Its own limit is the greatest that is considered.
+        The design of the table to be released. Its own limit is the greatest that is considered.
     data : data frame
         As for :meth:`Design.count`. Only records that the design counts matter.
     limit : {"l0", "linf", "l1", "bounds"}
         What to choose: the most cells of an individual; the most records in one of its cells; the
-        most records in all; or the upper bound of :meth:`Design.sum`, from the greatest sum of
-        values that an individual has in a cell, or from each record if there is no individual.
+        most records in all its cells; or the upper bound of :meth:`Design.sum`, from the greatest
+        sum of values that an individual has in a cell or, without individuals, from each record.
     epsilon : number or str
-        The privacy loss of the choice. The release of the table has its own, and both add up.
+        The privacy loss of the choice. It adds to that of the table's own release.
     share : number or str
         The share of individuals that should keep all of their records, above 0 and below 1.
     column : column name, optional
         For ``"bounds"``: the values.
     limits : sequence of int, optional
-        The limits to choose from, increasing and at least 1. By default all from 1 to that of the
-        design, and for ``"bounds"`` the powers of 2 from 1 to 2**32. They are public: do not take
-        them from the data.
+        The limits to choose from, increasing and at least 1; by default all from 1 to that of the
+        design, and for ``"bounds"`` the powers of 2 from 1 to 2**32. They are public, so do not
+        take them from the data.
     budget : geomdp.accounting.Budget, optional
-        Where the privacy loss of the choice is booked.
+        The budget that books the privacy loss of the choice.
     label : str, optional
         A name for the budget.
     corrects : release, optional
         The table of counts that this one replaces.
     save : path, optional
-        Where the table of counts is published; checked before anything is read.
+        A file to publish the table of counts to, checked before anything is read.
     about : mapping, optional
         The title, source and the like of the table of counts.
 
@@ -196,7 +197,7 @@ def choose_limit(
         If `data` is not a frame that :meth:`Design.count` takes, or its records are on a cluster.
     ValueError
         If the design has no individual and `limit` is not ``"bounds"``, if it has another kind of
-        limit, or the budget does not allow the release.
+        limit, or if the budget does not allow the release.
 
     Examples
     --------
@@ -259,7 +260,9 @@ def _check(design: Design, limit: Any, column: Any) -> None:
         wanted = f"one of {get_args(Limit)}"
         raise ValueError(parameters.refusal("limit", limit, wanted))
     if (limit == "bounds") != (column is not None):
-        raise ValueError(f"column goes with the limit 'bounds', whose values it has: not {limit!r}")
+        raise ValueError(
+            f"column is for limit = 'bounds', to choose from its values, not {limit!r}"
+        )
     if limit != "bounds" and design.individual is None:
         raise ValueError(
             f"limit = {limit!r} is not accepted without an individual: each record is one"
@@ -268,7 +271,7 @@ def _check(design: Design, limit: Any, column: Any) -> None:
         other = "l0 and linf" if design.l1 is None else "l1"
         raise ValueError(f"limit = {limit!r} is not accepted: the design has {other}")
     if limit == "bounds" and design.linf > 1:
-        raise ValueError("linf does not go with sums: bounds limit an individual's part")
+        raise ValueError("linf is not accepted for sums: bounds limit what an individual adds")
 
 
 def _levels(design: Design, limit: Limit, limits: Any) -> list[int]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class SumAndCount(Withheld):
     """The exact sums and counts of the same records, made by :meth:`Design.sum_and_count`.
 
-    It shows no count and no sum, and cannot be pickled or copied.
+    The object shows no counts or sums, and cannot be pickled or copied.
 
     Examples
     --------
@@ -65,23 +65,23 @@ class SumAndCount(Withheld):
         epsilon : number or str
             The privacy loss of both tables together for one individual, who changes both.
         share : number or str
-            The part of epsilon for the sums, above 0 and below 1; the counts have the rest. By
-            default a half each: for a mean of bounded values, the best part depends on the data,
-            and with a half, intervals of means are at most about twice as wide as with that
-            (``docs/proofs.md``, lemma 14e).
+            The share of epsilon for the sums, above 0 and below 1; the counts get the rest. By
+            default, each gets a half. The best share for a mean of bounded values depends on the
+            data, but with a half, intervals of means are at most about twice as wide as with the
+            best (``docs/proofs.md``, lemma 14e).
         budget : Budget, optional
-            Books the privacy loss of both, once, before any noise is drawn.
+            The budget that books the privacy loss of both together before any noise is drawn.
         label : str, optional
-            A name for the release, for the budget's history and for readers of both files.
+            A name for the release, which the budget's history and the readers of both files see.
         threads : int, optional
             As in :meth:`geomdp.GeometricMechanism.release`.
         corrects : NoisySumAndCount, optional
-            The release that this one replaces: each table names the one of its kind.
+            The release that this one replaces. Each table names its own predecessor.
         save : pair of paths, optional
-            The files to publish the sums and the counts to, as :meth:`Table.release` would.
+            The files to publish the sums and the counts to, as :meth:`Table.release` does.
         about : mapping of names to texts, optional
-            What to say about both tables: `title`, `description`, `source`, `period`,
-            `contact`, `licence`, or some of them.
+            What to say about both tables: any of `title`, `description`, `source`, `period`,
+            `contact` and `licence`.
 
         Returns
         -------
@@ -222,8 +222,8 @@ class NoisySumAndCount:
         -------
         data frame
             The columns of `by`, estimate, lower and upper, all within the bounds of values. The
-            estimate of a group without a positive noisy count is NaN. From files, use
-            :meth:`NoisyTable.per`, which does not know the bounds.
+            estimate of a group is NaN unless its noisy count is positive. For tables read from
+            files, use :meth:`NoisyTable.per`, which does not know the bounds.
 
         Examples
         --------

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 class NoisyTable(Released, Answers):
     """A released table: noisy counts, and the public facts that a reader needs.
 
-    :meth:`Table.release` makes one, and :func:`geomdp.read` reads one from a file. It holds no
-    exact count, so it may be shown, pickled and published. Its answers are about the true counts of
-    the table, after contributions were bounded (:class:`Answers`).
+    :meth:`Table.release` makes one, and :func:`geomdp.read` reads one from a file. It contains no
+    exact counts, so it may be shown, pickled and published. It answers questions about the true
+    counts of the table, as they are after contributions are bounded (:class:`Answers`).
 
     Examples
     --------
@@ -80,11 +80,11 @@ class NoisyTable(Released, Answers):
     def consistent(self, total: Integer | None = None) -> Any:
         """Return a frame of non-negative integers that add up, near the noisy counts.
 
-        With one hierarchy, it is the nearest such frame. Otherwise it is the least-squares fit,
-        rounded (:func:`geomdp.tables.consistency.consistent`); the nearest integers may be others.
-        Released margins count, by the variance of their noise. The result is for tables that must
-        make sense to the eye; it is biased (``docs/consistency.md``), so compute intervals from
-        this object and not from it. Needs scipy.
+        With a single hierarchy, this is the nearest such frame. Otherwise it is the least-squares
+        fit, rounded (:func:`geomdp.tables.consistency.consistent`), and some other frame of
+        integers may be nearer. Released margins are weighted by the variance of their noise. Use
+        the result where a table must make sense to the eye. It is biased (``docs/consistency.md``),
+        so do not compute intervals from it, but from this object. Needs scipy.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class NoisyTable(Released, Answers):
         _estimates.refuse_signed("consistent table", self)
         self._refuse_chosen("consistent counts")
         if self._known:
-            raise ValueError("consistent counts keep no totals of with_totals: give total instead")
+            raise ValueError("consistent counts cannot use with_totals: give total instead")
         if any(axis.tree.depth and axis.hierarchy is not None for axis in self.design._axes):
             whole = self._closest(total)
         else:
@@ -181,19 +181,20 @@ class NoisyTable(Released, Answers):
     def plot(self, by: Any = None, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
         """Draw the estimates: bars with intervals for one column, a heat map for two.
 
-        Of a column with more than 60 names, only the largest rows are drawn. Their noise is among
-        the largest, too, so that they get intervals that hold for all rows at once, and the legend
-        says so. A heat map states one distance that holds for all its cells at once. Dates and
-        increasing numbers are places on the axis. Margins and the root of a tree are left out,
-        since :meth:`total` gives them; the other nodes of a tree stand above those that they
-        contain, with a dot for each depth.
+        If a column has more than 60 names, only the largest rows are drawn. Since their noise tends
+        to be large too, they get intervals that hold for all rows at once, and the legend says so.
+        A heat map states one distance that holds for all its cells at once. Dates and increasing
+        numbers are placed on the axis to scale. Margins and the root of a tree are left out, since
+        :meth:`total` gives them; every other node of a tree stands above those that it contains,
+        with a dot for each depth.
 
         Parameters
         ----------
         by : column name or pair of column names, optional
-            The columns to draw, summed over the others; by default the first two.
+            The columns to draw, summed over all others; by default the first two.
         alpha
-            The probability that an interval misses; where all hold at once, that any does.
+            The probability that an interval misses or, where all hold at once, that any of them
+            does.
         ax
             As in :func:`geomdp.tables.plot.pmf`.
 
@@ -255,7 +256,9 @@ class NoisyTable(Released, Answers):
         if chosen or self._known:
             return found | {"sums": "Sums of these counts are not offered here: ask the library."}
         if self._bounded:
-            return found | {"sums": "Counts with bounds cannot be added: errors have one sign."}
+            return found | {
+                "sums": "Counts with bounds cannot be added: errors at a bound share a sign."
+            }
         inside = np.zeros(axes.shape, np.int64)
         inside[axes.block(axes.blocks[-1])] = 1
         if inside.sum() != math.prod(axes.sizes):

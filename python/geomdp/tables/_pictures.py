@@ -51,9 +51,9 @@ def histogram(
 
     An interval contains its true count with probability at least ``1 - alpha``, and is within the
     bounds (:meth:`geomdp.GeometricMechanism.confidence_interval`). The legend shows epsilon and
-    this confidence. Named counts are horizontal bars, from top to bottom; dates are steps, with the
-    intervals as a band. A line marks 0 if an interval reaches below it. The Axes may be
-    logarithmic, which leaves out counts up to 0, or ``symlog``, which does not.
+    this confidence. Counts with names are drawn as horizontal bars, from top to bottom, and dates
+    as steps, with the intervals as a band. A line marks 0 if an interval reaches below it. The Axes
+    may be logarithmic, which leaves out counts of 0 and below, or ``symlog``, which does not.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ def histogram(
         The noisy counts, at most 2000, or 200 with names. A frame has one column of names and one
         of counts.
     true : array or sequence of ints, optional
-        The true counts. They become the bars, and the noisy counts are points. Such a plot is not
-        private: do not publish it.
+        The true counts. They become the bars, and the noisy counts points. Such a plot is not
+        private, so do not publish it.
     alpha : number
         The probability that an interval misses its true count. For counts that you sort or pick by
         their noisy values, divide it by the number of all counts that there were to pick from.

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def read(path: str | PathLike[str], *, library: Library | None = None) -> Any:
     """Return the release that ``save`` wrote to a file, or the stream that a file keeps.
 
-    A reader needs the file alone, that of a release with its description (``.csv.json`` or
-    ``.parquet.json``): no data and no secret.
+    All that a reader needs is the file and, for a release, the description beside it (``.csv.json``
+    or ``.parquet.json``). No data and no secret are required.
 
     Parameters
     ----------
@@ -30,12 +30,12 @@ def read(path: str | PathLike[str], *, library: Library | None = None) -> Any:
     Returns
     -------
     NoisyTable, NoisyGroups, Top or Stream
-        Its accuracies and intervals are the publisher's.
+        The release or stream, with the accuracy and the intervals that the publisher gets.
 
     Raises
     ------
     ValueError
-        If the file holds neither, is damaged, or has a format that this version does not know.
+        If the file contains neither, is damaged, or has a format that this version does not know.
 
     Examples
     --------
@@ -55,5 +55,5 @@ def read(path: str | PathLike[str], *, library: Library | None = None) -> Any:
     if source.suffix != ".jsonl":
         return _read.read(source, library)
     if library is not None:
-        raise TypeError("library goes with a release: Stream.table takes that of a stream")
+        raise TypeError("library is for releases: for a stream, give it to Stream.table")
     return _stream.read(source)

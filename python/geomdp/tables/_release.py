@@ -99,14 +99,14 @@ def prepare(
     row = None
     if rest is not None:
         if at_least is None:
-            raise TypeError("rest goes with at_least: without it, no group is left out")
+            raise TypeError("rest is for at_least: without it, no group is left out")
         if mechanism is not None or epsilon is None:
-            raise TypeError("rest goes with epsilon, of which it has a share: give epsilon")
+            raise TypeError("rest takes a share of epsilon: give epsilon instead of a mechanism")
         row, epsilon = _rest.asked(design, rest, epsilon)
     mechanisms = _layout.mechanisms_by(design, mechanism, epsilon, bounds, tiers)
     bounded = any(each.bounds is not None for each in mechanisms.values())
     if design.tables is not None and bounded:
-        raise ValueError("bounds do not go with tables: release without bounds")
+        raise ValueError("bounds are not accepted for a design with tables: release without bounds")
     if at_least is not None:
         at_least = threshold(design, at_least, mechanisms[design.blocks[-1]])
     else:
@@ -117,7 +117,7 @@ def prepare(
     identity, said = identified(corrects), stated(about)
     release = Release(design, mechanisms, label, at_least, count, identity, row, said, tier)
     if save is None and rounded is not None:
-        raise TypeError("rounded goes with save: it is about the file")
+        raise TypeError("rounded is for save: only files are rounded")
     if save is not None:
         counts = np.zeros(int(row is not None), np.int64) if at_least else _no_counts(design)
         rehearse(_published(release, None, counts, _NO_CELLS), save, rounded)

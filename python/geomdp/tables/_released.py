@@ -81,7 +81,7 @@ class Released:
     def frame(self) -> Any:
         """The noisy counts, as a frame of the library of the data, made anew each time.
 
-        Types, categories, order and index follow from the design alone.
+        Its types, categories, order and index follow from the design alone.
         """
         return self._made(self._columns())
 
@@ -138,7 +138,7 @@ class Released:
 
     @property
     def about(self) -> dict[str, str]:
-        """What the publisher says about the table, such as its title: a copy."""
+        """What the publisher says about the table, such as its title, as a copy."""
         return dict(self._about)
 
     @property
@@ -181,39 +181,41 @@ class Released:
     ) -> None:
         """Write the noisy counts to a file, with all that a reader needs (``docs/format.md``).
 
-        A release is best published by the call that makes it, ``release(..., save=path)``, which
-        checks the path before anything is paid. This is for a further file of the same release, for
-        one that replaces another or has certificates, and for the steps of a stream.
+        It is best to publish a release in the call that makes it, ``release(..., save=path)``,
+        which checks the path before anything is paid. Use this method for one more file of the same
+        release, for a file that replaces another or has certificates, and for the steps of a
+        stream.
 
         Parameters
         ----------
         path : path
-            Ends in ``.csv`` or ``.parquet``, for a file of rows with a description beside it
-            (``.csv.json``, ``.parquet.json``); or in ``.html``, for one page that shows the table
-            and adds up its cells in any browser, without a network. It holds the CSV file and its
-            description.
+            Ends in ``.csv`` or ``.parquet`` for a file of rows with a description beside it
+            (``.csv.json``, ``.parquet.json``), or in ``.html`` for a single page that shows the
+            table and adds up its cells in any browser, offline. The page contains the CSV file and
+            its description.
         overwrite : bool
             Whether files of these names may be replaced.
         certificate : bool
             Whether to include the certificates of the mechanisms.
         rounded : int, optional
-            Publish the multiples of this number that are nearest to the noisy counts, where an
-            office must round, such as to 5 or 10; of two that are equally near, the even multiple.
-            It costs no privacy. The file states it, and intervals from it are wider by half a step
-            on each side for each count that they take.
+            For offices that must round, such as to 5 or 10: publish the multiples of this number
+            that are nearest to the noisy counts, and the even one of two that are equally near.
+            This costs no privacy. The file states the number, and intervals from it are wider by
+            half a step on each side for each count that they use.
         about : mapping of names to texts, optional
-            What to say about the table, instead of what the release says (:attr:`about`):
-            `title`, `description`, `source`, `period`, `contact`, `licence`, or some of them. The
-            description states it, a page shows it, and data portals find it there.
+            What to say about the table in this file, instead of what the release says
+            (:attr:`about`): any of `title`, `description`, `source`, `period`, `contact` and
+            `licence`. The description states it, and a page shows it to readers and to data
+            portals.
 
         Raises
         ------
         FileExistsError
             If a file exists and `overwrite` is False.
         ValueError
-            If the path has another ending, a level is of a type that files do not keep, a page
-            would have more than 20,000 rows, `about` has other names, or the release has no counts
-            to round, or counts that were rounded to another number.
+            If the path has another ending, a level has a type that files do not keep, a page would
+            have more than 20,000 rows, `about` has other names, or the release has no counts to
+            round or was rounded to another number already.
 
         Examples
         --------
@@ -241,7 +243,7 @@ class Released:
             return self
         step = _rounding.step(rounded)
         if self._named is not None:
-            raise ValueError("rounded does not go with cells by name alone, which have no counts")
+            raise ValueError("rounded is not accepted for names alone, which have no counts")
         if self._rounded not in (None, step):
             raise ValueError(
                 f"rounded = {step} is not accepted for counts that are multiples of "

@@ -35,9 +35,9 @@ _Ints: TypeAlias = NDArray[np.int64]
 class Table(Searched):
     """Exact counts of all cells of a design, made by :meth:`Design.count` or :func:`count`.
 
-    Its representations, also in notebooks, show the columns and levels and no count. It cannot be
-    pickled or copied. ``dir`` leaves out :attr:`frame`, since inspectors and debuggers show the
-    value of each name in it.
+    Wherever it is displayed, in notebooks too, it shows its columns and levels but no counts. It
+    cannot be pickled or copied. ``dir`` leaves out :attr:`frame`, since inspectors and debuggers
+    show the value of every name in it.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Table(Searched):
     @property
     @unseen
     def frame(self) -> Any:
-        """The exact counts, in the library of the data. The frame shows and pickles them."""
+        """The exact counts, in the library of the data. This frame does show and pickle them."""
         design = self._design
         columns: dict[str, Any] = {**design._columns()}
         columns[design.name] = design._shown(self._nodes())
@@ -167,57 +167,59 @@ class Table(Searched):
         mechanism : GeometricMechanism, optional
             Its sensitivity must be at least that of the table.
         epsilon : number or str, optional
-            Instead of a mechanism: the privacy loss of the whole table for one individual.
+            Instead of a mechanism, the privacy loss of the whole table for one individual.
         shares : mapping of column names to sequences of numbers, optional
-            With `epsilon`: its parts for the depths of a column, from the root down, in proportion,
-            instead of those of the design.
+            With `epsilon`, in what proportion the depths of a column share it, from the root down,
+            instead of the shares of the design.
         bounds : (int, int), optional
-            With `epsilon`: noisy counts are clamped to them.
+            With `epsilon`, the bounds to which noisy counts are clamped.
         at_least : int, optional
-            Publish only the cells whose noisy counts are at least this: for designs of so many
+            Publish only the cells whose noisy counts are at least this, for designs with so many
             cells that most are empty. All cells get noise, so the privacy loss is the same.
         rest : pair of a label and a number, optional
-            With `at_least` and `epsilon`: a last row of this label for all groups that are left
-            out, with the sum of their counts, and this share of epsilon for its noise. The label
-            is that of each column, or a mapping of column names to labels; none is a level. The row
-            is there whether or not any group is left out.
+            With `at_least` and `epsilon`, a last row with this label for the sum of all groups that
+            are left out, and the share of epsilon for its noise. The label is the same in each
+            column, or a mapping of column names to labels, and must not be a level. The row appears
+            whether or not any group is left out.
         tiers : mapping of names to numbers, optional
-            Instead of `epsilon`: the table at several precisions, such as
-            ``{"public": "0.1", "researchers": 1}``, each with the privacy loss of its readers for
-            the whole table, in increasing order. All together they lose the last one and no more,
-            which is what a budget books. All must be made by one call: two calls cost the sum. The
-            finest may be kept back and published later, for the same counts; never add its noise
-            to revised counts, which would publish them exactly. Not with `at_least`.
+            Instead of `epsilon`, the table at several precisions, such as
+            ``{"public": "0.1", "researchers": 1}``: for each tier, the privacy loss of the whole
+            table by its readers, in increasing order. Those who see several tiers lose the greatest
+            of these and no more, and a budget books the last one. One call makes all tiers, since
+            two calls would cost the sum. The finest tier may be kept back and published later, for
+            the same counts; never add its noise to revised counts, which would publish them
+            exactly. Not with `at_least`.
         budget : Budget, optional
-            Books the privacy loss before any noise is drawn, and refuses a release that exceeds it.
-            With `rho` or a plan it books the losses of the cells that one individual can change,
-            which is less (:meth:`Design.loss_distribution`).
+            The budget that books the privacy loss before any noise is drawn, and refuses a release
+            that would exceed it. With `rho` or a plan, it books the losses of the cells that one
+            individual can change, which cost less (:meth:`Design.loss_distribution`).
         label : str, optional
-            A name for the release, for the budget's history and for readers.
+            A name for the release, which the budget's history and readers see.
         threads : int, optional
             As in :meth:`geomdp.GeometricMechanism.release`.
         corrects : NoisyTable, NoisyGroups or Top, optional
-            The release that this one replaces, such as :func:`geomdp.read` returns. Both are paid
-            for; the description says which is out of date, and :meth:`NoisyTable.combine` refuses
-            them together.
+            The release that this one replaces, for example as :func:`geomdp.read` returns it. Both
+            are paid for. The description says which of the two is out of date, and
+            :meth:`NoisyTable.combine` refuses to combine them.
         save : str or path, optional
-            A file to publish the release to, as :meth:`NoisyTable.save` would. All that can be
-            wrong with it is refused before anything is booked: its folder, its ending, a file of
-            that name, so that a second run is not paid for, a missing library, levels that it
-            cannot keep. If the disk fails after that, the error has the release as its attribute
-            ``released``. With `tiers`, a mapping of their names to a file for each.
+            A file to publish the release to, as :meth:`NoisyTable.save` does. Everything that can
+            be wrong with it is refused before anything is booked: its folder, its ending, a missing
+            library, levels that it cannot keep, and an existing file of that name, so a second run
+            of the same program pays nothing. If the disk fails after that, the error has the
+            release as its attribute ``released``. With `tiers`, a mapping from their names to a
+            file for each.
         rounded : int, optional
-            With `save`: publish multiples of this number, such as 5 or 10, as
-            :meth:`NoisyTable.save` does. The result has the noisy counts before rounding.
+            With `save`, publish multiples of this number, such as 5 or 10, as
+            :meth:`NoisyTable.save` does. The returned table has the noisy counts before rounding.
         about : mapping of names to texts, optional
-            What to say about the table in its files and on its page: `title`, `description`,
-            `source`, `period`, `contact`, `licence`, or some of them. The result keeps it, and so
-            does :func:`geomdp.read`.
+            What to say about the table in its files and on its page: any of `title`, `description`,
+            `source`, `period`, `contact` and `licence`. The returned table keeps it, and so does
+            :func:`geomdp.read`.
 
         Returns
         -------
         NoisyTable, NoisyGroups or NoisyTiers
-            NoisyGroups with `at_least`, NoisyTiers with `tiers`, otherwise NoisyTable.
+            A NoisyGroups with `at_least`, a NoisyTiers with `tiers`, and otherwise a NoisyTable.
 
         Raises
         ------
@@ -225,7 +227,7 @@ class Table(Searched):
             If the sensitivity of the mechanism is below that of the table, or the budget does not
             allow the release.
         FileExistsError
-            If `save` has the name of a file. Nothing is booked then.
+            If a file with the name in `save` exists. Nothing is booked then.
 
         Examples
         --------
@@ -239,7 +241,7 @@ class Table(Searched):
 
         """
         if shares is not None and mechanism is not None:
-            raise TypeError("shares go with epsilon: a mechanism is that of all depths")
+            raise TypeError("shares are for epsilon: a mechanism is the same for all depths")
         design = self._design if shares is None else self._design.with_shares(shares)
         how: dict[str, Any] = {
             **{"bounds": bounds, "label": label, "threads": threads, "corrects": corrects},

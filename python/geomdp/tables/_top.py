@@ -42,9 +42,9 @@ RANK = "rank"
 class Top(Released):
     """The largest cells of a table by name, the largest first, and no counts.
 
-    :meth:`Table.top` makes one, and :func:`geomdp.read` reads one from a file. Each name was drawn
-    with noise of its own among the cells that were left, so the order is that of the noise, too. It
-    holds no count, exact or noisy: the last column of :attr:`frame` has the ranks.
+    :meth:`Table.top` makes one, and :func:`geomdp.read` reads one from a file. Each name was drawn,
+    with noise of its own, from the cells that had not been named yet, so the order is noisy too.
+    The object contains no counts, exact or noisy: the last column of :attr:`frame` has the ranks.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def steps(design: Layout) -> int:
 def mechanism_for(design: Layout, k: Any, epsilon: Any) -> GeometricMechanism:
     """Return the mechanism of each of k names that cost epsilon together, or refuse it."""
     if design.tables is not None:
-        raise ValueError("top does not go with tables: give a design without them")
+        raise ValueError("top is not accepted for a design with tables: give one without")
     number, cells = parameters.at_least("k", k, 1), base_cells(design)
     if number > cells:
         raise ValueError(f"k = {k} is not accepted: give at most {cells}, the number of cells")
@@ -245,9 +245,9 @@ class Searched(Withheld):
     ) -> Top:
         """Return the k largest cells by name, the largest first, and no counts.
 
-        The cost does not depend on `l0`: the noise scale is ``k * linf / epsilon``, twice that with
-        ``neighbours="change"``. Margins take no part. A guide says when the largest rows of a
-        noisy table are the better choice (``docs/guides/top.md``).
+        The cost does not depend on `l0`: the noise scale is ``k * linf / epsilon``, or twice that
+        with ``neighbours="change"``. Margins take no part. ``docs/guides/top.md`` explains when the
+        largest rows of a noisy table are the better choice.
 
         Parameters
         ----------
@@ -256,27 +256,27 @@ class Searched(Withheld):
         epsilon : number or str
             The privacy loss of all names together.
         budget : Budget, optional
-            Books the privacy loss before any noise is drawn, and refuses a release that exceeds it.
-            With `rho` or a plan it books k releases of equal loss.
+            The budget that books the privacy loss before any noise is drawn, and refuses a release
+            that would exceed it. With `rho` or a plan, it books k releases of equal loss.
         label : str, optional
-            A name for the release, for the budget's history and for readers.
+            A name for the release, which the budget's history and readers see.
         threads : int, optional
             The greatest number of threads.
         corrects : NoisyTable, NoisyGroups or Top, optional
             The release that this one replaces.
         save : str or path, optional
-            A file to publish the release to. All that can be wrong with it is refused before
+            A file to publish the release to. Everything that can be wrong with it is refused before
             anything is booked, as by :meth:`release`.
         about : mapping of names to texts, optional
-            What to say about the table: `title`, `description`, `source`, `period`,
-            `contact`, `licence`, or some of them.
+            What to say about the table: any of `title`, `description`, `source`, `period`,
+            `contact` and `licence`.
 
         Raises
         ------
         ValueError
             If the table has fewer cells, or the budget does not allow the release.
         FileExistsError
-            If `save` has the name of a file. Nothing is booked then.
+            If a file with the name in `save` exists. Nothing is booked then.
 
         Examples
         --------
@@ -316,10 +316,10 @@ class Searchable:
     def top_accuracy(self: Any, k: Integer = 1, *, epsilon: Real, alpha: Real) -> int:
         """Return how much larger than a named cell an unnamed one may be, at level alpha.
 
-        The probability that a cell is named before one that is larger by more than t is greatest if
-        one cell is larger than all others by ``t + 1``. It is then exactly the probability that the
-        greatest noise of the others exceeds the noise of that cell by more than t. Each of the k
-        names has alpha / k (``docs/proofs.md``, section 19).
+        The probability that a cell is named before one that is larger by more than t is greatest
+        when one cell is larger than all others by ``t + 1``. It is then exactly the probability
+        that the greatest noise of the others exceeds the noise of that cell by more than t. Each of
+        the k names is given the level alpha / k (``docs/proofs.md``, section 19).
 
         Parameters
         ----------

@@ -1,10 +1,10 @@
-"""Releases of Dask data frames and arrays: a task that runs again gives the same noise.
+"""Tables and releases of Dask data frames and arrays: a task that runs again gives the same noise.
 
-This module needs the extra ``dask``. :func:`count` makes a table of a design, for a release in this
-process. Each release on the workers has a key. The key and the ids of a count determine its noise,
-so partitions, workers and repeated tasks do not change it (``docs/keyed.md``). With a
-``Client``, its scheduler keeps the key until you wipe it, and tasks fetch it from there. Without a
-``Client`` the key is an object of this process.
+This module needs the extra ``dask``. :func:`count` and :func:`sum` work on the workers and return
+the table of a design, to be released in this process. A release on the workers has a key, which
+determines the noise of each count together with its ids, so partitions, workers and repeated tasks
+make no difference (``docs/keyed.md``). With a ``Client``, the scheduler keeps the key until you
+wipe it, and tasks fetch it from there. Without a ``Client``, the key is an object of this process.
 """
 
 from __future__ import annotations
@@ -48,31 +48,31 @@ __all__ = ["count", "sum", "release_columns", "release"]
 def count(design: Design, frame: dd.DataFrame, *, counts: str | None = None) -> Table:
     """Bound the contributions of each individual, and count the records of each cell.
 
-    As :meth:`geomdp.tables.Design.count`, on the workers: all records of an individual go to one
-    partition, which one task bounds and counts. Only the counts by cell come to this process. A
-    task that Dask repeats may draw other cells for its individuals, but the counts of one run alone
-    come here. So a table never has two draws of an individual.
+    This is :meth:`geomdp.tables.Design.count` on the workers. All records of an individual go to
+    one partition, which one task bounds and counts, and only the counts by cell come to this
+    process. A task that Dask repeats may choose other cells for its individuals, but since only the
+    counts of a single run come here, a table never mixes two choices for one individual.
 
     Parameters
     ----------
     design : Design
-        Its levels are a mapping of column names.
+        A design whose levels are a mapping of column names.
     frame : DataFrame
-        As for :func:`release_columns`. Each task has a partition in memory.
+        As for :func:`release_columns`. Each task holds a partition in memory.
     counts : str, optional
         As in :meth:`geomdp.tables.Design.count`.
 
     Returns
     -------
     Table
-        The exact counts of all cells, as a frame of pandas in this process. Its release needs no
-        key: it draws once.
+        The exact counts of all cells, whose frames are frames of pandas in this process. Its
+        release draws once, so it needs no key.
 
     Raises
     ------
     TypeError
-        If individuals are not integers, text or bytes, of a type of their own: equal ones of
-        another type, such as objects, might go to different tasks.
+        If individuals are not integers, text or bytes in a column of that type, because equal ids
+        in a column of another type, such as objects, might go to different tasks.
 
     Examples
     --------
@@ -96,9 +96,7 @@ def count(design: Design, frame: dd.DataFrame, *, counts: str | None = None) -> 
 def sum(  # noqa: A001
     design: Design, frame: dd.DataFrame, column: str, *, bounds: Bounds | None = None
 ) -> Table:
-    """Bound the contribution of each individual, and sum a column over each cell.
-
-    As :meth:`geomdp.tables.Design.sum`, where :func:`count` bounds and counts.
+    """Sum a column over each cell on the workers, by :meth:`geomdp.tables.Design.sum`.
 
     Parameters
     ----------
@@ -171,19 +169,19 @@ def release_columns(
     Parameters
     ----------
     frame : DataFrame
-        A Dask DataFrame. It must have the same rows each time that Dask computes it: rows that
-        change are released twice. Dask cannot detect this. Random functions, clocks,
+        A Dask DataFrame. It must have the same rows each time that Dask computes it, because rows
+        that change would be released twice, and Dask cannot detect this. Random functions, clocks,
         ``drop_duplicates`` by some columns and files that change may all give other rows. Write
         such a frame, read it back, and release that.
     mechanisms : mapping of column names to mechanisms
-        Mechanisms for the columns of counts, which have integer types of 8 to 64 bits.
+        The mechanisms of the columns of counts, which have integer types of 8 to 64 bits.
     ids : sequence of str
-        Columns that together identify each row. They are released unchanged. Each of them, and each
-        column of counts, has one dtype in all partitions; categories are known.
+        The columns that together identify each row. They are released unchanged. Each of them, and
+        each column of counts, must have the same dtype in all partitions, and known categories.
     nulls : {"refuse", "keep"}
         Whether counts with nulls raise an error when the result is evaluated, or keep them.
     unique_ids : bool
-        True declares that no two rows have the same ids. Then the call neither compares ids nor
+        True declares that no two rows have the same ids, so the call neither compares ids nor
         evaluates the frame. If two rows have the same ids after all, they share their noise.
 
     Returns
@@ -194,7 +192,7 @@ def release_columns(
     Raises
     ------
     TypeError
-        While a partition is evaluated: if its ids or counts have another dtype than the frame's.
+        While a partition is evaluated, if its ids or counts have another dtype than the frame's.
     ValueError
         If two rows have the same ids, or the categories of an id are unknown.
 
@@ -240,8 +238,8 @@ def release(array: da.Array, mechanism: GeometricMechanism) -> Release[da.Array]
     Parameters
     ----------
     array : Array
-        A Dask Array of numpy integers of 8 to 64 bits. A count's position in the whole array is its
-        id, so chunks do not change its noise.
+        A Dask Array of numpy integers of 8 to 64 bits. The id of a count is its position in the
+        whole array, so its noise does not depend on the chunks.
     mechanism
         The mechanism that adds the noise.
 

@@ -1,12 +1,12 @@
 """A DuckDB function that adds noise in SQL.
 
-This module needs the extra ``duckdb``. The function is registered with side effects: DuckDB neither
-folds calls into constants nor shares them between rows or places of a query. So equal counts get
-independent noise. Each run of a query is a new release and costs its epsilon.
+This module needs the extra ``duckdb``. The function is registered as having side effects, so DuckDB
+neither folds calls into constants nor shares them between rows or places of a query, and equal
+counts get independent noise. Each run of a query is a new release and costs its epsilon.
 
 ``connection.sql`` returns a lazy relation, which runs the query again whenever it is shown or
-fetched: ``repr``, ``df`` and ``fetchall`` are a release each. A view releases whenever it is read.
-Run the query once, by ``connection.execute(query).df()`` or ``CREATE TABLE ... AS``.
+fetched, so ``repr``, ``df`` and ``fetchall`` are a release each. A view releases whenever it is
+read. Run the query once, with ``connection.execute(query).df()`` or ``CREATE TABLE ... AS``.
 """
 
 from __future__ import annotations
@@ -51,11 +51,12 @@ def register(
         The mechanism that adds the noise. Its bounds must fit the type; unsigned types need bounds
         (``docs/bounds.md``).
     type : str
-        SQL type of the counts and the noisy counts: TINYINT, SMALLINT, INTEGER, BIGINT, or one of
-        these with a U in front. DuckDB casts other arguments, and reports values that do not fit.
+        The SQL type of the counts and the noisy counts: TINYINT, SMALLINT, INTEGER, BIGINT, or one
+        of these with a U in front. DuckDB casts other arguments, and raises an error for values
+        that do not fit.
     nulls : {"refuse", "keep"}
-        Whether a query that reads a null fails, or keeps it. The sum of no rows is null in SQL:
-        write ``noisy(coalesce(sum(n), 0)::BIGINT)``.
+        Whether a query that reads a null fails, or keeps it. Since the sum of no rows is null in
+        SQL, write ``noisy(coalesce(sum(n), 0)::BIGINT)``.
 
     Examples
     --------

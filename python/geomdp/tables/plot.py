@@ -1,14 +1,15 @@
 """Plots of distributions, accuracies and noisy counts, with matplotlib (the extra ``plot``).
 
-Each function draws on the given Axes and returns them. Without Axes it creates a pyplot figure of
-800 by 450 pixels, larger for many names. Notebooks show the figure; it stays open until
-``pyplot.close``. ``axes.figure.savefig("plot.png")`` writes it to a file. Matplotlib's settings do
-not change, and styles such as ``dark_background`` apply. Distributions of counts are discrete, so
-they are drawn as stems, or as steps where stems do not fit. Series differ in line style or marker
-as well as colour. The colours are Okabe and Ito's palette for all kinds of colour vision. Letters
-that the font lacks come from other fonts of the system; matplotlib warns if none has them. It joins
-and orders the letters of Arabic or Hindi from version 3.11 on. Given Axes keep their margins:
-``layout="constrained"`` in the call that makes their figure leaves room for long names.
+Each function draws on the given Axes and returns them. Without Axes, it creates a pyplot figure of
+800 by 450 pixels, or more for many names. Notebooks show the figure, which stays open until
+``pyplot.close``; ``axes.figure.savefig("plot.png")`` writes it to a file. Matplotlib's settings do
+not change, and styles such as ``dark_background`` apply. Since distributions of counts are
+discrete, they are drawn as stems, or as steps where stems do not fit. Series differ in line style
+or marker as well as in colour, and the colours are Okabe and Ito's palette for all kinds of colour
+vision. Letters that the font lacks are taken from other fonts of the system, and matplotlib warns
+if none has them; it joins and orders the letters of Arabic or Hindi from version 3.11 on. Axes that
+you pass keep their margins, so create their figure with ``layout="constrained"`` to leave room for
+long names.
 """
 
 from __future__ import annotations
@@ -161,8 +162,8 @@ def accuracy(
 def guess(epsilon: Real | Numbers, *, ax: Axes | None = None) -> Axes:
     """Draw how much a release can change a guess about an individual.
 
-    Somebody knows all other records, and guesses with some probability p that an individual is
-    among the data. For each p, a band shows the probabilities that it can become by a release,
+    Somebody who knows all other records believes with some probability p that an individual is
+    among the data. For each p, a band shows what this probability can become after a release,
     whatever the noisy counts are: from ``p / (p + (1 - p) * exp(epsilon))`` to
     ``p / (p + (1 - p) * exp(-epsilon))``. This is Bayes' rule, since no noisy count is more than
     ``exp(epsilon)`` times as probable with the individual as without it, or the other way round

@@ -1,8 +1,9 @@
 """The namespace ``geomdp`` of Polars' expressions and Series, registered by importing this module.
 
-Each evaluation of the expression is a new release and costs its epsilon: each ``collect`` of a lazy
-query, and each place of a query that contains it twice, unless Polars shares them (it does not with
-``comm_subplan_elim=False``). So collect the release alone, once, and use the frame.
+Each evaluation of the expression is a new release and costs its epsilon. That is the case for each
+``collect`` of a lazy query, and for each place in a query that contains the expression twice,
+unless Polars shares them (with ``comm_subplan_elim=False`` it does not). So collect the release
+once, on its own, and work with that frame.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class ExprNamespace(Withheld):
         """Return an expression for the noisy column, which draws fresh noise at each evaluation.
 
         Errors are raised when the query is collected. Polars' own counts, such as ``pl.len()``, are
-        unsigned: cast them to ``pl.Int64``, or give the mechanism bounds. Polars passes whole
+        unsigned, so cast them to ``pl.Int64`` or give the mechanism bounds. Polars passes whole
         columns or whole groups, and each row once.
 
         Parameters

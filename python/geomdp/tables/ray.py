@@ -1,9 +1,9 @@
 """Releases of Ray datasets: a task that runs again gives the same noise.
 
-This module needs the extra ``ray``, and geomdp on every node. Each release has a key. The key and
-the ids of a count determine its noise, so blocks, workers and repeated tasks do not change it
-(``docs/keyed.md``). An actor keeps the key until you wipe it, and tasks ask the actor for it.
-If the actor ends, the release is over.
+This module needs the extra ``ray``, and geomdp on every node. Each release has a key, which
+determines the noise of each count together with its ids, so blocks, workers and repeated tasks make
+no difference (``docs/keyed.md``). An actor keeps the key until you wipe it, and tasks ask the actor
+for it. If the actor ends, the release is over.
 """
 
 from __future__ import annotations
@@ -47,18 +47,19 @@ def release_columns(
     ----------
     dataset : Dataset
         A Ray Dataset. It must have the same rows, in any order and any blocks, each time that Ray
-        computes it: rows that change are released twice. Ray cannot detect this. Samples, numbers
-        given to equal rows, limits without an order, random functions, clocks and files that change
-        may all give other rows. Write such a dataset, read it back, and release that.
+        computes it, because rows that change would be released twice, and Ray cannot detect this.
+        Samples, numbers given to equal rows, limits without an order, random functions, clocks and
+        files that change may all give other rows. Write such a dataset, read it back, and release
+        that.
     mechanisms : mapping of column names to mechanisms
-        Mechanisms for the columns of counts, which have integer types of 8 to 64 bits. The result
-        keeps nothing of their exact counts.
+        The mechanisms of the columns of counts, which have integer types of 8 to 64 bits. The
+        result keeps nothing of their exact counts.
     ids : sequence of str
         Columns that together identify each row. They are released unchanged.
     nulls : {"refuse", "keep"}
         Whether counts with nulls raise an error when the result is evaluated, or keep them.
     unique_ids : bool
-        True declares that no two rows have the same ids. Then the call neither compares ids nor
+        True declares that no two rows have the same ids, so the call neither compares ids nor
         evaluates the dataset. If two rows have the same ids after all, they share their noise.
 
     Returns
@@ -70,8 +71,8 @@ def release_columns(
     Raises
     ------
     TypeError
-        While a block is evaluated: if its counts have another type than the dataset's, or its ids
-        are not strings and the dataset's are.
+        While a block is evaluated, if its counts have another type than the dataset's, or its ids
+        are not strings although the dataset's are.
     ValueError
         If two rows have the same ids, or failed blocks may be left out
         (``DataContext.max_errored_blocks``).

@@ -1,13 +1,13 @@
-"""Releases of Spark DataFrames: a task that runs again gives the same noise.
+"""Tables and releases of Spark DataFrames: a task that runs again gives the same noise.
 
 This module needs the extra ``spark``, a classic session of Spark 4, and geomdp on every executor.
-:func:`count` makes a table of a design, for a release on the driver. :func:`release_columns`
-releases on the executors, for tables too large for that. Its noisy DataFrame is lazy: Spark
-computes it for each action, and computes parts of it again when a task is retried or speculated on,
-or a cached part is lost. The noisy counts are the same each time, since the ids and a key, drawn
-once per release, determine their noise. Anyone who can read the memory or the traffic of the
-cluster can read that key, and the exact counts. ``docs/keyed.md`` says where the key is, and
-where ``wipe`` removes it.
+:func:`count` and :func:`sum` work on the executors and return the table of a design, to be released
+on the driver. For tables that are too large for this, :func:`release_columns` releases on the
+executors. Its noisy DataFrame is lazy: Spark computes it for each action, and computes parts of it
+again when a task is retried or speculated on, or a cached part is lost. The noisy counts are the
+same each time, since their noise is determined by their ids and a key that is drawn once for each
+release. Anyone who can read the memory or the traffic of the cluster can read that key, as well as
+the exact counts. ``docs/keyed.md`` says where the key is, and where ``wipe`` removes it.
 """
 
 from __future__ import annotations
@@ -47,32 +47,33 @@ __all__ = ["count", "sum", "release_columns", "bound_contributions"]
 def count(design: Design, frame: DataFrame, *, counts: str | None = None) -> Table:
     """Bound the contributions of each individual, and count the records of each cell.
 
-    As :meth:`geomdp.tables.Design.count`, on the executors: all records of an individual go to one
-    task, which bounds and counts them. The call runs one job, and collects only the counts by cell
-    to the driver. A task that Spark repeats may draw other cells for its individuals, but Spark
-    collects the counts of one attempt alone. So a table never has two draws of an individual.
+    This is :meth:`geomdp.tables.Design.count` on the executors. All records of an individual go to
+    one task, which bounds and counts them. The call runs one job, and only the counts by cell are
+    collected on the driver. A task that Spark repeats may choose other cells for its individuals,
+    but since Spark collects the counts of a single attempt, a table never mixes two choices for one
+    individual.
 
     Parameters
     ----------
     design : Design
-        Its levels are a mapping of column names.
+        A design whose levels are a mapping of column names.
     frame : DataFrame
         A batch DataFrame of a classic session, with a plan that :func:`release_columns` accepts.
-        Each task has the columns of the design in memory.
+        Each task holds the columns of the design in memory.
     counts : str, optional
         As in :meth:`geomdp.tables.Design.count`.
 
     Returns
     -------
     Table
-        The exact counts of all cells, as a table of PyArrow on the driver. Its release needs no
-        key: it draws once.
+        The exact counts of all cells, whose frames are tables of PyArrow on the driver. Its release
+        draws once, so it needs no key.
 
     Raises
     ------
     TypeError
-        If individuals are not integers, text or bytes: equal ones of another type might go to
-        different tasks.
+        If individuals are not integers, text or bytes, because equal ids of another type might go
+        to different tasks.
     ValueError
         If the rows may differ from one reading to the next.
 
@@ -99,9 +100,7 @@ def count(design: Design, frame: DataFrame, *, counts: str | None = None) -> Tab
 def sum(  # noqa: A001
     design: Design, frame: DataFrame, column: str, *, bounds: Bounds | None = None
 ) -> Table:
-    """Bound the contribution of each individual, and sum a column over each cell.
-
-    As :meth:`geomdp.tables.Design.sum`, where :func:`count` bounds and counts.
+    """Sum a column over each cell on the executors, by :meth:`geomdp.tables.Design.sum`.
 
     Parameters
     ----------
@@ -165,37 +164,37 @@ def release_columns(
 ) -> Release[DataFrame]:
     """Release a DataFrame with noise added to some of its columns.
 
-    The call runs one job, which groups the rows by their ids and adds no noise. It runs none if the
-    plan ends in a ``groupBy`` whose columns are all ids; filters, sorts, repartitions and renamed
-    columns may follow.
+    The call runs one job, which groups the rows by their ids and adds no noise. No job is needed if
+    the plan ends in a ``groupBy`` whose columns are all ids; filters, sorts, repartitions and
+    renamed columns may follow it.
 
     Parameters
     ----------
     frame : DataFrame
         A batch DataFrame of a classic session, not of Spark Connect. Spark computes it again for
-        each action and for each failed task, and must find the same rows each time, in any order:
-        rows that change are released twice. So its plan may only contain nodes and functions known
-        to give the same rows. Samples, limits, windows, ``dropDuplicates`` by some columns,
-        ``first``, sums of floats, clocks, Python functions, RDDs (and lists given to
-        ``createDataFrame``, which are RDDs) and collated strings are refused. Release
-        ``frame.checkpoint()`` instead. Files must not change until the release is wiped.
+        each action and for each failed task, and must find the same rows each time, in any order,
+        because rows that change would be released twice. Its plan may therefore contain only nodes
+        and functions that are known to give the same rows. Samples, limits, windows,
+        ``dropDuplicates`` by some columns, ``first``, sums of floats, clocks, Python functions,
+        RDDs (including lists given to ``createDataFrame``) and collated strings are refused;
+        release ``frame.checkpoint()`` instead. Files must not change until the release is wiped.
     mechanisms : mapping of column names to mechanisms
-        Mechanisms for the columns of counts, which have type byte, short, integer or long. The
+        The mechanisms of the columns of counts, whose types are byte, short, integer or long. The
         result keeps nothing of their exact counts.
     ids : sequence of str
         Columns that together identify each row. They are released unchanged.
     nulls : {"refuse", "keep"}
         Whether counts with nulls fail the job that reads them, or keep them.
     unique_ids : bool
-        True declares that no two rows have the same ids, and the call does not compare them. If two
+        True declares that no two rows have the same ids, so the call does not compare them. If two
         rows have the same ids after all, they share their noise.
 
     Returns
     -------
     Release
         A lazy DataFrame with the same schema, and its key. ``wipe`` destroys the broadcast that
-        carries the key. Written, collected, checkpointed or cached counts stay; tasks that need
-        noise fail from then on.
+        carries the key. Counts that were written, collected, checkpointed or cached remain, but
+        tasks that need noise fail from then on.
 
     Raises
     ------
@@ -260,15 +259,15 @@ def bound_contributions(
 ) -> DataFrame:
     """Keep at most `l0` cells of each individual, and at most `linf` records in each of them.
 
-    See :func:`geomdp.tables.bound_contributions`. The executors draw from their operating systems.
-    The result is lazy, and Spark may draw anew for each action and each repeated task: write it,
-    read it back, and count and release that. :func:`release_columns` refuses a frame computed from
-    the result itself.
+    See :func:`geomdp.tables.bound_contributions`. The executors draw entropy from their own
+    operating systems. The result is lazy, and Spark may choose anew for each action and each
+    repeated task. So write it, read it back, and count and release that; :func:`release_columns`
+    refuses a frame that is computed from the result itself.
 
     Parameters
     ----------
     frame : DataFrame
-        A batch DataFrame of a classic session, not of Spark Connect. Each row is a record.
+        A batch DataFrame of a classic session, not of Spark Connect, in which each row is a record.
     individual, l0, linf, cells
         As in :func:`geomdp.tables.bound_contributions`. The evaluation fails if an individual is
         null.
@@ -276,7 +275,7 @@ def bound_contributions(
     Returns
     -------
     DataFrame
-        The rows kept, with the same schema, in any order.
+        The rows that are kept, with the same schema, in any order.
 
     Examples
     --------

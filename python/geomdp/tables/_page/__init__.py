@@ -198,28 +198,28 @@ def _noise(facts: Mapping[str, Any], epsilon: Fraction) -> str:
     """Return sentences about the noise, and about what was done to noisy counts."""
     if facts["top"] is not None:
         noise = (
-            f"Here are the names of {many(facts['top'], 'cell')}, the largest first, chosen by "
-            "counts to which random noise was added. No count is published."
+            f"These are the names of {many(facts['top'], 'cell')}, the largest first, chosen by "
+            "counts to which random noise was added. No counts are published."
         )
     else:
         noise = (
-            "Random noise was added to every count (discrete Laplace noise of known size), so a "
-            "count is not exact: its interval contains the true count with the stated confidence. "
-            "If you sort by the counts, the intervals grow, so that all of them hold at once: the "
-            "largest counts are those to which much noise was added."
+            "Random noise was added to every count (discrete Laplace noise of known size), so "
+            "counts are not exact, but the interval of each contains the true count with the "
+            "stated confidence. If you sort by the counts, the intervals widen so that all of "
+            "them hold at once, because the largest counts tend to have the most noise."
         )
     if facts["at_least"] is not None:
         noise += (
-            f" Only groups with a noisy count of at least {facts['at_least']} are here, and some "
-            "may be empty."
+            f" Only groups with a noisy count of at least {facts['at_least']} are shown, and some "
+            "of them may be empty."
             + (
-                " The last row is the sum of all others, with noise of its own."
+                " The last row is the sum of all other groups, with noise of its own."
                 * bool(facts["rest"])
             )
         )
     if facts["rounded"] is not None:
         noise += (
-            f" Then counts were rounded to multiples of {facts['rounded']}: intervals allow for it."
+            f" Counts were then rounded to multiples of {facts['rounded']}: intervals allow for it."
         )
     if facts["tier"] is not None:
         finer = [x for x in map(Fraction, facts["tier"]["epsilons"]) if x > epsilon]
@@ -246,7 +246,7 @@ def _sentences(facts: Mapping[str, Any]) -> list[str]:
         one, (low, high) = "one record", facts["values"]
         limits = (
             "These are sums of values. Each record counts as one individual, with a value from "
-            f"{low} to {high}: values beyond were cut."
+            f"{low} to {high}; values beyond that were moved to the nearer end."
         )
     elif alone and facts["linf"] == 1:
         one, limits = "one record", "Each record counts as one individual."
@@ -260,20 +260,20 @@ def _sentences(facts: Mapping[str, Any]) -> list[str]:
         guess = f"the odds between two guesses about {one}"
     if facts["part_of"] is not None:
         limits += (
-            " These are steps of a stream, whose privacy loss for one record is "
+            " The rows are steps of a stream, whose privacy loss for one record is "
             f"{_up(Fraction(facts['part_of']))} in all."
         )
     if facts["totals"]:
         limits += (
-            " Estimates add up to public totals, which the publisher states and which the privacy "
-            "loss does not cover."
+            " Estimates add up to public totals, which the publisher states and which are not "
+            "covered by the privacy loss."
         )
     return [
         _noise(facts, epsilon),
         f"The privacy loss, epsilon, is {_up(epsilon)}: for somebody who knows all other records, "
         f"{guess} change by a factor of at most {_up(odds)}.",
         limits,
-        "Intervals speak of the counts after these limits and of the noise alone, and not of "
-        "errors in the data or of a sample.",
-        "Every use of these numbers is free: no sum, comparison or download costs more privacy.",
+        "Intervals are for the counts as they are after these limits. They allow for the noise, "
+        "but not for errors in the data or for sampling error.",
+        "You may use these numbers freely: no sum, comparison or download costs any more privacy.",
     ]

@@ -1,8 +1,8 @@
 """Counts day by day: a stream of counts under one privacy loss, safe against crashes.
 
-A tree of noisy sums gives the total of any span of steps, at any time, as often as you like, and
-one record costs epsilon once, however long the stream runs. The guide is
-``docs/guides/streams.md``.
+From a tree of noisy sums, a stream gives the total of any span of steps, at any time and as often
+as you like, and a record costs epsilon only once, however long the stream runs.
+``docs/guides/streams.md`` is the guide.
 
 >>> import tempfile, pathlib
 >>> from geomdp.tables.streams import Stream

@@ -40,12 +40,12 @@ class Stream:
     """Noisy counts of each step and of longer spans, in a file; :meth:`open` makes one.
 
     Steps are days, hours or anything else that comes in order. The nodes of a tree are spans of 1,
-    `arity`, ``arity**2`` ... steps. A node is published with noise once its last step is over, and
-    any other span is a sum and difference of nodes. One record is in one node of each level, so
-    each node gets ``epsilon / levels``.
+    `arity`, ``arity**2`` ... steps. Each node is published, with noise, as soon as its last step is
+    over, and the count of any other span is a sum and difference of nodes. Since a record is in one
+    node of each level, each node gets ``epsilon / levels``.
 
-    The file holds public parameters and published nodes, and so does this object: no exact count,
-    no key. Any number of threads and processes may open it, and it may be published.
+    The file contains public parameters and published nodes, as does this object, but no exact
+    counts and no key. Any number of threads and processes may open it, and it may be published.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class Stream:
         linf: Integer = 1,
         label: str | None = None,
     ) -> Self:
-        """Open the stream that a file keeps; a new one if there is no such file.
+        """Open the stream that a file keeps, or a new one if there is no such file.
 
         Parameters
         ----------
@@ -92,25 +92,26 @@ class Stream:
             The privacy loss of one record over the whole stream; see :meth:`privacy_loss` for that
             of an individual. A str such as "0.1" is exact.
         arity : int, optional
-            At least 2. The tree has all levels whose nodes close within the horizon. If not given,
-            arity and number of levels are those with the least mean variance over all spans, each
-            asked for on the day it ends, for arities up to 64. Few steps need no tree: the best for
-            a month is a single level.
+            At least 2; the tree then has all levels whose nodes close within the horizon. By
+            default, arity (up to 64) and number of levels are those with the least mean variance
+            over all spans, each asked for on the day it ends. A few steps need no tree: for a
+            month, a single level is best.
         budget : Budget, optional
-            Books the loss of the whole stream before a new file gets its name. An existing file
-            books nothing.
+            The budget that books the loss of the whole stream before a new file gets its name.
+            Opening an existing file books nothing.
         l0, linf
-            The individual whose loss the budget books, as in :meth:`privacy_loss`.
+            The limits for the individual whose loss the budget books, as in :meth:`privacy_loss`.
         label : str, optional
-            The label of the booking; the name of the file if not given. A budget books a label
-            once, so that a stream whose file is lost is not paid for and drawn a second time by
-            accident. If the process is killed between booking and file, give another label too.
+            The label of the booking; by default the name of the file. Since a budget books a label
+            only once, a stream whose file is lost is not paid for and drawn a second time by
+            accident. If the process was killed between the booking and the file, give another
+            label.
 
         Raises
         ------
         ValueError
-            If the file is a stream with other parameters, or no stream, or damaged; if the budget
-            refuses.
+            If the file is a stream with other parameters, is no stream or is damaged, or if the
+            budget refuses the stream.
 
         Examples
         --------
@@ -210,34 +211,35 @@ class Stream:
     def release(self, step: Integer, counts_so_far: Any) -> dict[Span, Any]:
         """Publish the nodes that close at a step, and return them.
 
-        A step is final: once it is published, each further call returns the published nodes, draws
-        nothing and does not look at the counts: to tell other counts from the same ones, it would
-        have to keep something of the exact counts. Nodes are in the file before they are returned.
+        A step is final. Once it is published, any further call returns the published nodes; it
+        draws nothing and does not look at the counts, since noticing that they have changed would
+        mean keeping something of the exact counts. Nodes are in the file before they are returned.
         If the process is killed before that, nothing is published, and the next call draws anew.
 
         Parameters
         ----------
         step : int
-            From 0 in order: at most :attr:`released`.
+            The number of the step, from 0 and in order, so at most :attr:`released`.
         counts_so_far : array, Table or function
-            The exact counts of steps 0 to `step`: an integer array with a row for each step, of one
-            count or an array of counts, one stream a cell. Or the :class:`geomdp.tables.Table` of a
-            design whose first column has the steps as levels: without an individual, margins or
-            ``neighbours="change"``, and with `l0` and `linf` of 1. Or a function that takes the
-            first step of a span and the one after its last, and returns the exact count, array or
-            Table of the span. Shapes are the same for all steps. Sums saturate at the limits of
-            int64.
+            The exact counts of steps 0 to `step`, in one of three forms. An integer array has a row
+            for each step, with one count or an array of counts, of which each cell is a stream. A
+            :class:`geomdp.tables.Table` comes from a design whose first column has the steps as
+            levels, without an individual, margins or ``neighbours="change"`` and with `l0` and
+            `linf` of 1. A function takes the first step of a span and the one after its last, and
+            returns the exact count, array or Table of the span. Shapes are the same for all steps,
+            and sums saturate at the limits of int64.
 
         Returns
         -------
         dict of (int, int) to int or int64 array
-            For each span, from the first step to the one after the last, its noisy count or counts.
+            The noisy count or counts of each span, which is given by its first step and the one
+            after its last.
 
         Raises
         ------
         ValueError
-            If the step is at the horizon or beyond, or one before it is not released; if the counts
-            have another number of steps, or of cells than those before.
+            If the step is at the horizon or beyond, an earlier one has not been released, or the
+            counts have the wrong number of steps, or another number of cells than before.
 
         Examples
         --------
@@ -278,7 +280,8 @@ class Stream:
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Check the file, and write a copy to a new one: all published steps, and nothing else.
 
-        For readers: a release into the copy would draw its next steps again, with other noise.
+        The copy is for readers. A release into it would draw the next steps a second time, with
+        other noise.
 
         Parameters
         ----------
@@ -303,8 +306,8 @@ class Stream:
     def total(self, start: Integer, stop: Integer) -> Any:
         """Return the noisy count of the steps from `start` to before `stop`.
 
-        It adds and subtracts the fewest published nodes that make up the span. As more nodes are
-        published, it may change, and has less noise. It costs no privacy.
+        The total adds and subtracts the fewest published nodes that make up the span. When more
+        nodes are published, it may change and then has less noise. It costs no privacy.
 
         Parameters
         ----------
@@ -314,7 +317,7 @@ class Stream:
         Returns
         -------
         int or int64 array
-            Unbiased; it may be negative. It saturates at the limits of int64.
+            An unbiased count, which may be negative and saturates at the limits of int64.
 
         Examples
         --------
@@ -335,8 +338,8 @@ class Stream:
     ) -> tuple[Any, Any]:
         """Return an interval for the exact count of a span, around :meth:`total`.
 
-        Half its width is the :func:`geomdp.accuracy.sum_accuracy` of the nodes: exact for the sum
-        of their noises. It is the same for all cells.
+        Half its width is the :func:`geomdp.accuracy.sum_accuracy` of the nodes, which is exact for
+        the sum of their noises. The width is the same for all cells.
 
         Parameters
         ----------
@@ -346,13 +349,13 @@ class Stream:
             The probability that the interval misses: 0.05 for 95% confidence.
         simultaneous : bool
             Whether `alpha` is the probability that any interval of the stream misses, of any cell
-            and span, at any time. Each has an equal part of alpha.
+            and span, at any time. Each then gets an equal part of alpha.
 
         Returns
         -------
         lower, upper : ints or int64 arrays
-            The interval includes both ends. It is for exact counts whose sums are within int64, and
-            is all of int64 if a node is at its limits.
+            The interval includes both ends. It assumes that the sums of exact counts are within
+            int64, and is all of int64 if a node is at its limits.
 
         Examples
         --------
@@ -393,18 +396,18 @@ class Stream:
     ) -> NoisyTable:
         """Return the noisy counts of single steps as a table, with intervals, to save or draw.
 
-        Its privacy loss is that of the lowest level: the share of epsilon of these counts. It also
-        states that of a record in the whole stream, in its files too. All tables of a
-        stream have its id, since they may share noise: compare steps within one table, by
-        :meth:`NoisyTable.difference`.
+        The privacy loss of the table is the share of epsilon that these counts have, that of the
+        lowest level. The table and its files also state the loss of a record in the whole stream.
+        All tables of a stream have the id of the stream, since they may share noise, so compare
+        steps within a single table, with :meth:`NoisyTable.difference`.
 
         Parameters
         ----------
         start, stop : int
             As in :meth:`total`; all released steps by default.
         cells : mapping of column names to sequences, optional
-            The levels of the cells of a step, as for :class:`geomdp.tables.Design`; numbers from 0
-            in a column "cell" if not given.
+            The levels of the cells of a step, as for :class:`geomdp.tables.Design`; by default,
+            numbers from 0 in a column "cell".
         library : {"pandas", "polars", "pyarrow"}, optional
             The library of the frame; by default the first of these that is installed.
 
@@ -441,7 +444,7 @@ class Stream:
     def plot(self, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
         """Draw the noisy count of each released step, summed over the cells, with its interval.
 
-        ``stream.table(...).plot()`` draws some steps, or those of each cell.
+        To draw only some steps, or each cell by itself, use ``stream.table(...).plot()``.
 
         Parameters
         ----------
@@ -476,7 +479,7 @@ class Stream:
         Parameters
         ----------
         l0 : int
-            How many steps have the individual's records. By default the loss is that of one record.
+            In how many steps the individual has records. By default the loss is that of one record.
         linf : int
             The most records of the individual in one step, in all cells together.
 
@@ -496,8 +499,8 @@ class Stream:
     def loss_distribution(self, l0: Integer = 1, linf: Integer = 1) -> accounting.LossDistribution:
         """Return the distribution of the privacy loss of an individual over the whole stream.
 
-        The loss of a level is greatest if the steps are next to each other: then the fewest nodes
-        change by the most (``docs/proofs.md``, lemma 14a).
+        The loss of a level is greatest if the individual's steps are next to each other, because
+        the fewest nodes then change by the most (``docs/proofs.md``, lemma 14a).
 
         Parameters
         ----------
