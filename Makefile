@@ -139,9 +139,11 @@ site: notebooks  ## the site with the notebooks and the page of a table, in chro
 	$(PY) scripts/check_site.py dist/site $(if $(DAY),--day)
 	$(PY) -m pytest tests/browser
 
-readers: develop ## the reader in R against the library
+readers: develop ## the reader in R against the library, and its package: R CMD check, vignette
 	bash scripts/install.sh program Rscript r-base-core
-	bash scripts/install.sh program /usr/lib/R/site-library/jsonlite r-cran-jsonlite
+	for each in jsonlite knitr reticulate rmarkdown; do \
+		bash scripts/install.sh program /usr/lib/R/site-library/$$each r-cran-$$each || exit 1; \
+	done
 	$(PY) -m pytest tests/readers
 
 ## Before a release, or by night: all of the gate, whatever was touched, and an hour of searches

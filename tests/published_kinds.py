@@ -47,6 +47,7 @@ DESIGNS = {
     "ages": Design({"age": [*range(100), 2**60]}, l1=3),
     "days": Design({"day": DAYS}),
     "texts": Design({"text": [*TEXTS, None], "sex": ["f", "m"]}, neighbours="change"),
+    "no columns": Design({}),
     "bools": Design({"well": [True, False], "size": [0.5, 1e-7, 3.0]}),
 }
 RELEASED: dict[str, Any] = {

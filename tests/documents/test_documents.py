@@ -418,6 +418,40 @@ def test_pages_of_the_format_have_each_field_once() -> None:
     assert {path: path.read_text() for path in rendered} == rendered
 
 
+PAPER = ROOT / "docs/paper/paper.md"
+
+
+def test_paper_is_of_the_length_and_has_the_sections_of_joss() -> None:
+    text = PAPER.read_text().split("---\n", 2)[2]
+    assert 750 <= len(text.split()) <= 1750
+    sections = re.findall("^# (.+)$", text, re.MULTILINE)
+    wanted = ["Summary", "Statement of need", "State of the field", "Software design"]
+    assert [each for each in sections if each in wanted] == wanted
+    assert sections[-2:] == ["Research impact statement", "References"]
+    cited = {*re.findall(r"@(\w+)", text)}
+    assert cited == {*re.findall(r"^@\w+\{(\w+),", PAPER.with_suffix(".bib").read_text(), re.M)}
+
+
+def test_paper_claims_what_the_readme_claims_and_names_checks_that_exist() -> None:
+    text = " ".join(PAPER.read_text().split())
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    shares = re.findall(r"\d+% to \d+%", text)
+    assert len(shares) == 2
+    assert [share for share in shares if share not in readme] == []
+    makefile = (ROOT / "Makefile").read_text()
+    commands = re.findall(r"`make ([a-z-]+)`", text)
+    assert len(commands) > 10
+    assert [name for name in commands if f"\n{name}:" not in makefile] == []
+    paths = [*re.findall(r"`(?:pytest )?((?:tests|docs|vectors)[\w./]*/[\w.]*)`", text)]
+    assert len(paths) > 5
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    # The authors are those of the citation.
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert re.findall(r"^  - name: (.+)$", PAPER.read_text(), re.MULTILINE) == re.findall(
+        r"^  - name: (.+)$", citation, re.MULTILINE
+    )
+
+
 def test_documents_name_files_that_exist() -> None:
     """The proofs named files of a folder that had moved."""
     apart = {".venv", "target", "dist", ".git"}

@@ -15,7 +15,12 @@ from test_import import PUBLIC_MODULES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+#: The paper is for a journal.
+PAGES = sorted(
+    path.relative_to(DOCS).as_posix()
+    for path in DOCS.rglob("*.md")
+    if path.parent != DOCS / "paper"
+)
 NOTEBOOKS = sorted((ROOT / "examples/notebooks").glob("*.ipynb"))
 #: The pages of the site, from its navigation.
 NAV = re.findall(r"^ +- (?:.+: )?(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)

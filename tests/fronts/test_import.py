@@ -89,6 +89,8 @@ def test_files_that_repeat_the_version_and_the_metadata_agree() -> None:
     assert not {f'  version: "{version}"', *conda_lines(project)} - set(
         (root / "scripts/conda_recipe.yaml").read_text().splitlines()
     )
+    reader = (root / "examples/readers/r/DESCRIPTION").read_text()
+    assert f"Version: {version}" in reader.splitlines()
     released = re.findall(r"^## (\d.*?),", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert released[0] == version
 

@@ -1,7 +1,11 @@
-"""The reader in R against the library, on files of every kind: `make readers`."""
+"""The reader in R against the library, on files of every kind, and its package: `make readers`."""
 
 import math
+import os
+import re
 import subprocess
+import sys
+import tarfile
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,9 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import geomdp
 from published_kinds import ABOUT, RELEASED, ends_of_each
 
 ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "examples/readers/r"
 LEVELS = ["0.5", "0.8", "0.95", "0.999"]
 
 #: Reads each file at each level, and writes what it found; then sums, and refusals.
@@ -32,6 +38,14 @@ cat(paste(c("labels:", labels_geomdp(read_geomdp("labels.csv"), "area")), collap
 flat <- read_geomdp("flat.csv")
 print(unlist(sum_geomdp(flat, 1:6)))
 print(unlist(sum_geomdp(flat, 2)))
+# Backwards, the attributes of the rows are in another order.
+margins <- read_geomdp("margins.csv")
+margins <- margins[nrow(margins):1, ]
+for (row in seq_len(nrow(margins))) {
+  added <- tryCatch(sum_geomdp(margins, row)$estimate, error = function(refused) NA)
+  is_sum <- any(margins[row, 1:2] == "all")
+  stopifnot(if (is_sum) is.na(added) else added == margins$count[row])
+}
 rounded <- read_geomdp("rounded.csv")
 print(unlist(sum_geomdp(rounded, 1:6)))
 for (name in c("groups", "top", "bounds", "tree")) {
@@ -49,9 +63,8 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     for name, release in RELEASED.items():
         release.save(folder / f"{name}.csv")
     (folder / "script.R").write_text(SCRIPT)
-    reader = ROOT / "examples/readers/geomdp.R"
     done = subprocess.run(
-        ["Rscript", "--vanilla", "script.R", reader, *RELEASED],
+        ["Rscript", "--vanilla", "script.R", PACKAGE / "R/geomdp.R", *RELEASED],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -118,3 +131,55 @@ def test_sums_are_those_of_the_library_or_refused(
     assert "bounds counts with bounds cannot be added" in text
     assert "tree rows that are sums themselves cannot be added" in text
     assert "the rows of flat.csv are not those of its description" in text
+
+
+def built(folder: Path, path: str, **environment: str) -> str:
+    """Build the package, and return the source of its vignette's page."""
+    own = {name: os.environ[name] for name in ("HOME", "LANG", "PYTHONPATH") if name in os.environ}
+    done = subprocess.run(
+        ["R", "CMD", "build", PACKAGE],
+        cwd=folder,
+        env={**own, "PATH": path, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    [package] = folder.glob("*.tar.gz")
+    with tarfile.open(package) as members:
+        page = members.extractfile("geomdp/inst/doc/geomdp.html")
+        assert page is not None
+        return page.read().decode()
+
+
+def test_vignette_releases_by_the_command_and_by_reticulate_and_reads_back(tmp_path: Path) -> None:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    page = built(tmp_path, path, RETICULATE_PYTHON=sys.executable)
+    assert "a release that the package ships" not in page
+    assert "## Noisy counts: Applicants at Berkeley, 1973" in page
+    sums = [[*map(int, row)] for row in re.findall(r"## 1 +(\d+) +(\d+) +(\d+)\b", page)]
+    # 12 cells of the first release and 24 of the second, at epsilon 1/2.
+    assert [(upper - lower) // 2 for _, lower, upper in sums] == [19, 27]
+    assert len({*re.findall("## id: ([0-9a-f]{32}), ", page)}) == 2
+
+
+def test_package_passes_the_check_of_r_without_python(tmp_path: Path) -> None:
+    path = os.pathsep.join(
+        part
+        for part in os.environ["PATH"].split(os.pathsep)
+        if not (Path(part) / "geomdp").exists()
+    )
+    page = built(tmp_path, path)
+    assert "a release that the package ships" in page
+    shipped = geomdp.read(PACKAGE / "inst/extdata/admissions.csv")
+    assert f"## id: {shipped.id}, " in page
+    [package] = tmp_path.glob("*.tar.gz")
+    done = subprocess.run(
+        ["R", "CMD", "check", "--no-manual", "--ignore-vignettes", package.name],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.rstrip().endswith("\nStatus: OK"), done.stdout

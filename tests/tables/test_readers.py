@@ -6,7 +6,10 @@ import pandas as pd
 import pytest
 from read_without_geomdp import read
 
+import geomdp
 from published_kinds import RELEASED, ends_of_each
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("name", RELEASED)
@@ -30,3 +33,12 @@ def test_edited_rows_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes((tmp_path / "a.csv").read_bytes() + b"\n")
     with pytest.raises(ValueError, match="was edited, or is of another release"):
         read(tmp_path / "a.csv")
+
+
+def test_the_release_that_the_r_package_ships_is_read_by_all() -> None:
+    """Its vignette has the command that made it."""
+    path = ROOT / "examples/readers/r/inst/extdata/admissions.csv"
+    found = geomdp.read(path).intervals(alpha=0.05)
+    assert found.shape == (24, 6)
+    rows = pd.DataFrame(read(path))
+    assert (rows[["lower", "upper"]].to_numpy() == found[["lower", "upper"]].to_numpy()).all()

@@ -1,13 +1,5 @@
-# Reads tables that geomdp published, with base R and jsonlite: see docs/format.md.
-#
-#   source("geomdp.R")
-#   cases <- read_geomdp("cases.csv")        # with cases.csv.json beside it
-#   cases                                    # levels, noisy counts, 95% intervals
-#   summary(cases); plot(cases)
-#   sum_geomdp(cases, cases$region == "North")
-#
-# Intervals are those of each noisy count by itself. geomdp.read in Python also uses what released
-# sums say about the cells, so its intervals may be narrower.
+# Reads tables that geomdp published, with base R and jsonlite. docs/format.md describes the files.
+# This one works by itself too: source("geomdp.R").
 
 # More than the error of the sampled distribution of a cell.
 .lost <- 2^-50
@@ -100,7 +92,9 @@ read_geomdp <- function(path, level = 0.95) {
   text <- paste(readLines(beside, encoding = "UTF-8", warn = FALSE), collapse = "\n")
   stated <- jsonlite::fromJSON(text, simplifyVector = FALSE, bigint_as_char = TRUE)
   facts <- stated$geomdp
-  if (!identical(facts$format, "geomdp-release-1")) stop(path, " has a format that this reader does not know")
+  if (!identical(facts$format, "geomdp-release-1")) {
+    stop(path, " has a format that this reader does not know")
+  }
   same <- file.size(path) == stated$bytes
   if (exists("sha256sum", asNamespace("tools"))) { # from R 4.5 on
     same <- same && paste0("sha256:", getFromNamespace("sha256sum", "tools")(path)) == stated$hash
@@ -111,9 +105,12 @@ read_geomdp <- function(path, level = 0.95) {
     header = FALSE, skip = 0, colClasses = "character", na.strings = character(0),
     fileEncoding = "UTF-8", check.names = FALSE, strip.white = FALSE, blank.lines.skip = FALSE
   )
-  cells <- as.data.frame(lapply(cells, function(each) sub("^'(?='*[=+@\t\r-])", "", each, perl = TRUE)))
+  plain <- function(column) sub("^'(?='*[=+@\t\r-])", "", column, perl = TRUE)
+  cells <- as.data.frame(lapply(cells, plain))
   names <- vapply(fields, function(field) field$name, "")
-  if (!identical(unname(unlist(cells[1, ])), names)) stop(path, " has other columns than its description")
+  if (!identical(unname(unlist(cells[1, ])), names)) {
+    stop(path, " has other columns than its description")
+  }
   cells <- cells[-1, , drop = FALSE]
   types <- vapply(fields, function(field) field$type, "")
   rows <- as.data.frame(Map(.typed, cells, types), stringsAsFactors = FALSE)
@@ -131,11 +128,13 @@ read_geomdp <- function(path, level = 0.95) {
       known$labels <- c(known$labels, .text(facts$rest$labels[[place]]))
       known$depths <- c(known$depths, known$depths[1])
     }
-    at <- match(cells[[place]], if (types[place] == "number") .same(known$labels, cells[[place]]) else known$labels)
+    if (types[place] == "number") known$labels <- .same(known$labels, cells[[place]])
+    at <- match(cells[[place]], known$labels)
     if (anyNA(at)) stop(path, " has other rows than its description")
     key <- paste(key, known$depths[at])
   }
-  keys <- vapply(facts$mechanisms, function(each) paste("", paste(each$depths, collapse = " ")), "")
+  depths <- function(mechanism) paste(c("", unlist(mechanism$depths)), collapse = " ")
+  keys <- vapply(facts$mechanisms, depths, "")
   mechanisms <- facts$mechanisms[match(key, keys)]
   rate <- vapply(mechanisms, function(each) .fraction(each$rate), 0)
   counts <- rows[[length(names)]]
@@ -165,9 +164,26 @@ read_geomdp <- function(path, level = 0.95) {
     rows$lower[low <= bounds[[1]]] <- .least(facts)
     rows$upper[high >= bounds[[2]]] <- Inf
   }
-  attr(rows, "cells") <- key == keys[length(keys)]
-  attr(rows, "rate") <- rate
+  cell <- key == keys[length(keys)]
+  attr(rows, "read") <- list(levels = unclass(rows)[seq_along(facts$axes)], cell = cell, rate = rate)
   rows
+}
+
+# What the description states. Rows that some other function made lack it.
+.facts <- function(rows) {
+  facts <- attr(rows, "geomdp")
+  if (is.null(facts)) stop("these are not the rows of a file, as read_geomdp returns them")
+  facts
+}
+
+# Where each row is among those of the file, by its levels: R keeps attributes as they are when rows
+# are left out or sorted.
+.places <- function(rows, levels) {
+  codes <- function(table) {
+    of_column <- function(column) match(table[[column]], unique(levels[[column]]))
+    do.call(paste, c("", lapply(names(levels), of_column)))
+  }
+  match(codes(rows), codes(levels))
 }
 
 # The most that rounding moved a count: half a step, rounded down.
@@ -181,7 +197,7 @@ read_geomdp <- function(path, level = 0.95) {
 
 # The levels of a column as readers see them: the labels of codes that have one.
 labels_geomdp <- function(rows, column) {
-  axis <- attr(rows, "geomdp")$axes[[column]]
+  axis <- .facts(rows)$axes[[column]]
   levels <- as.character(rows[[column]])
   if (length(axis$labels) == 0) return(levels)
   labels <- vapply(axis$labels, .text, "")
@@ -199,43 +215,83 @@ labels_geomdp <- function(rows, column) {
   half <- sin(pi * (seq_len(size) - 1) / size)
   masses <- Re(fft(exp(-n * log1p(4 * q * half^2 / (1 - q)^2)))) / size
   inside <- cumsum(c(masses[1], 2 * masses[2:(size / 2)]))
-  which(inside >= 1 - (alpha - 1e-9 - n * .lost))[1] - 1
+  reach <- which(inside >= 1 - (alpha - 1e-9 - n * .lost))[1] - 1
+  if (is.na(reach)) stop("this level is too near 1 for this reader: use geomdp")
+  reach
 }
 
 # The sum of some cells, with an interval.
 sum_geomdp <- function(rows, which, level = attr(rows, "level")) {
-  facts <- attr(rows, "geomdp")
-  if (!is.null(facts$top) || !is.null(facts$at_least)) stop("these counts cannot be added: they were chosen by their noise")
-  if (!is.null(facts$mechanisms[[1]]$bounds)) stop("counts with bounds cannot be added: errors have one sign")
-  if (!all(attr(rows, "cells")[which])) stop("rows that are sums themselves cannot be added: choose cells")
-  counts <- rows[[length(facts$axes) + 1]][which]
-  reach <- .sum_reach(attr(rows, "rate")[which][1], length(counts), 1 - level) + length(counts) * .off(facts)
+  facts <- .facts(rows)
+  stopifnot(length(level) == 1, level > 0, level < 1)
+  if (!is.null(facts$top) || !is.null(facts$at_least)) {
+    stop("these counts cannot be added: they were chosen by their noise")
+  }
+  if (!is.null(facts$mechanisms[[1]]$bounds)) {
+    stop("counts with bounds cannot be added: errors have one sign")
+  }
+  stopifnot(!is.logical(which) || length(which) %in% c(1, nrow(rows)))
+  chosen <- seq_len(nrow(rows))[which]
+  # A comparison with a level that is missing is NA.
+  if (is.logical(which)) chosen <- chosen[!is.na(chosen)]
+  read <- attr(rows, "read")
+  at <- .places(rows, read$levels)[chosen]
+  if (length(at) == 0) stop("choose at least one row")
+  if (anyNA(at)) stop("a chosen row is not in the file")
+  if (anyDuplicated(at)) stop("choose each row once")
+  if (!all(read$cell[at])) stop("rows that are sums themselves cannot be added: choose cells")
+  counts <- rows[[length(facts$axes) + 1]][chosen]
+  n <- length(counts)
+  reach <- .sum_reach(read$rate[at[1]], n, 1 - level) + n * .off(facts)
   ends <- pmax(sum(counts) + c(-reach, reach), .least(facts))
   data.frame(estimate = sum(counts), lower = ends[1], upper = ends[2])
 }
 
+# How much of an individual counts, in words.
+.limits <- function(facts) {
+  most <- function(n, noun) paste0("at most ", n, " ", noun, if (n != 1) "s")
+  ends <- paste(unlist(facts$values), collapse = " to ")
+  sums <- !is.null(facts$values)
+  if (!is.null(facts$l1)) {
+    return(paste0("with ", most(facts$l1, "record"), " in all", if (sums) ", and values from ", ends))
+  }
+  each <- if (sums) paste("with a sum from", ends) else "once"
+  if (!sums && facts$linf != 1) each <- paste("at most", facts$linf, "times")
+  paste0("in ", most(facts$l0, "cell"), ", ", each, " in each")
+}
+
 summary.geomdp <- function(object, ...) {
-  facts <- attr(object, "geomdp")
+  facts <- .facts(object)
   title <- if (is.null(facts$about$title)) facts$label else facts$about$title
   cat("Noisy counts", if (!is.null(title)) paste0(": ", title), "\n", sep = "")
-  for (key in setdiff(names(facts$about), "title")) cat(key, ": ", facts$about[[key]], "\n", sep = "")
+  for (key in setdiff(names(facts$about), "title")) {
+    cat(key, ": ", facts$about[[key]], "\n", sep = "")
+  }
   cat("privacy loss (epsilon) for one individual: ", facts$epsilon, "\n", sep = "")
-  most <- if (is.null(facts$l1)) paste(facts$l0, "cells,") else paste(facts$l1, "in all,")
-  each <- if (!is.null(facts$values)) paste("values from", facts$values[[1]], "to", facts$values[[2]])
-  if (is.null(each)) each <- if (is.null(facts$linf)) "records" else paste(facts$linf, "records in each")
-  cat("an individual was counted in at most ", most, " ", each, "\n", sep = "")
-  if (!is.null(facts$rounded)) cat("counts are rounded to multiples of ", facts$rounded, "\n", sep = "")
+  cat("each individual counts ", .limits(facts), "\n", sep = "")
+  if (!is.null(facts$rounded)) {
+    cat("counts are rounded to multiples of ", facts$rounded, "\n", sep = "")
+  }
   cat("id: ", facts$id, ", the same in every file of this release\n", sep = "")
-  for (id in facts$corrects) cat("use it instead of the release with the id ", id, "\n", sep = "")
+  for (id in facts$corrects) {
+    cat("use it instead of the release with the id ", id, "\n", sep = "")
+  }
   invisible(facts)
 }
 
 plot.geomdp <- function(x, ...) {
+  facts <- .facts(x)
   if (is.null(x$lower)) stop("the largest by name have no counts to draw")
-  columns <- names(attr(x, "geomdp")$axes)
+  columns <- names(facts$axes)
   levels <- lapply(columns, function(column) labels_geomdp(x, column))
   counts <- x[[length(levels) + 1]]
   places <- rev(seq_along(counts))
-  dotchart(rev(counts), labels = rev(do.call(paste, c(levels, sep = ", "))), xlim = range(0, counts, x$upper[is.finite(x$upper)]), ...)
-  segments(x$lower, places, pmin(x$upper, par("usr")[2]), places)
+  # A table without columns has one count.
+  labels <- if (length(levels)) do.call(paste, c(levels, sep = ", ")) else names(x)[1]
+  dotchart(rev(counts),
+    labels = rev(labels),
+    xlim = range(0, counts, x$lower, x$upper, finite = TRUE), ...
+  )
+  sides <- par("usr")
+  segments(pmax(x$lower, sides[1]), places, pmin(x$upper, sides[2]), places)
 }
