@@ -150,13 +150,18 @@ readers: develop ## the reader in R against the library, and its package: R CMD 
 
 nightly: test    ## all of the above, all faults, mutants of changed lines, fuzzing, all tapes up to 2^26 draws
 	$(MAKE) lint pythons oldest ct instructions machine-code arm64 windows clusters backends demo \
-		examples site readers fuzz-readers sweep deny proof proof-certificates
+		examples site readers unlucky fuzz-readers sweep deny proof proof-certificates
 	$(MAKE) wheel TWICE=--twice
 	$(MAKE) faults FAULTS=--checked
 	$(MAKE) mutants BASE="$$(git rev-list -1 --before=yesterday HEAD)"
 	$(MAKE) fuzz TARGETS="plan kernel fold coins"
 	$(MAKE) exhaustive DRAW_BITS=26
 	$(PY) benches/around.py --turns 1 # its rows still run; no time decides
+
+unlucky: develop ## most tests again, in turns with noise as unlucky as one release in a million
+	PYTHONPATH=tests UNLUCKY_SEED=$(or $(SEED),$(shell git rev-parse HEAD)) $(PY) -m pytest \
+		-p unlucky --numprocesses auto \
+		$(addprefix tests/,accounting accuracy compat documents fronts privacy tables)
 
 fuzz: develop    ## fuzz the TARGETS, all unless given, SECONDS_EACH, 60 unless given
 	PYTHON="$(PY)" $(if $(TARGETS),,$(RECORDED) fuzz) bash scripts/fuzz.sh $(or $(TARGETS),plan kernel fold coins)
@@ -271,7 +276,7 @@ clean:           ## remove all that was built
 
 .PHONY: help demo test test-core test-package quick gate evidence rival-suites lint proof \
 	proof-certificates wheel pythons oldest ct instructions machine-code arm64 windows faults \
-	clusters backends examples notebooks site readers nightly fuzz fuzz-readers exhaustive sweep \
+	clusters backends examples notebooks site readers nightly unlucky fuzz fuzz-readers exhaustive sweep \
 	deny long \
 	mutants endurance audit dudect bench older bench-clusters rivals scaling criterion \
 	pictures requirements licenses develop clean

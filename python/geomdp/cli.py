@@ -36,7 +36,7 @@ from geomdp._inputs.parameters import shown
 from geomdp._new_file import new_file, taken
 from geomdp._notebook import showable
 from geomdp.mechanism import GeometricMechanism, check_dtype
-from geomdp.tables import _published
+from geomdp.tables import _about, _published, _rounding
 from geomdp.tables._files import delimited, parquet_file
 
 __all__ = ["main"]
@@ -197,6 +197,8 @@ def _release(given: argparse.Namespace) -> str:
         if len(given.column) > 1:
             raise _UsageError("--describe takes a single --column: all other columns are levels")
         return _publish(given, mechanism, counts=given.column[0])
+    if any(each is not None for each in (given.about, given.budget, given.rounded)):
+        raise _UsageError("--about, --budget and --rounded go with --describe")
     of_parquet = {path.lower().endswith(".parquet") for path in (given.source, given.target)}
     if len(of_parquet) == 2:
         raise _UsageError(
@@ -265,6 +267,14 @@ def _publish(
     from geomdp.tables._files import records  # noqa: PLC0415 (other commands need no narwhals)
 
     name = "standard input" if given.source == "-" else given.source
+    about = dict(given.about or ())
+    if len(about) < len(given.about or ()):
+        raise _UsageError("--about is given twice for the same KEY")
+    with _refusing_parameters():
+        _about.checked(about)
+        if given.rounded is not None:
+            _rounding.step(given.rounded)
+    budget = None if given.budget is None else _ledger(given.budget)
     try:
         with _refusing_parameters():
             _published.free("OUT", given.target)
@@ -276,7 +286,13 @@ def _publish(
                 counts=counts,
                 l1=None if design is not None else given.sensitivity,
             )
-            table.release(mechanism, save=given.target)
+            table.release(
+                mechanism,
+                budget=budget,
+                save=given.target,
+                rounded=given.rounded,
+                about=about or None,
+            )
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise delimited.DataError(f"{name}: not a gzip file, or a damaged one") from None
     except delimited.DataError as error:
@@ -291,11 +307,20 @@ def _report(given: argparse.Namespace) -> str:
 
     with _refusing_parameters():
         made.free("OUT", given.target)
+    budget = _ledger(given.ledger)
     try:
-        made.report(accounting.Budget.open(given.ledger), given.target, given.files)
+        made.report(budget, given.target, given.files)
     except ValueError as error:
         raise delimited.DataError(str(error)) from None
     return ""
+
+
+def _ledger(path: str) -> accounting.Budget:
+    """Return the budget of a ledger that exists."""
+    try:
+        return accounting.Budget.open(path)
+    except ValueError as error:
+        raise delimited.DataError(error) from None
 
 
 def _lines(path: str) -> list[str]:
@@ -575,7 +600,8 @@ without nulls, and keep their type. This needs geomdp[parquet].
 The time to draw noise does not depend on the counts, but the time to parse counts
 and to write noisy counts does.""",
         "counts.csv noisy.csv --column count --epsilon 0.5 --bounds 0 4526",
-        "source target --column --epsilon --scale --sensitivity --bounds --delimiter --describe",
+        "source target --column --epsilon --scale --sensitivity --bounds --delimiter --describe "
+        "--about --budget --rounded",
     ),
     "count": _Command(
         _count,
@@ -602,11 +628,13 @@ Without --individual, each record is one individual. With it, an individual coun
 in at most --l0 cells, chosen at random, with at most --linf records in each.
 
 Epsilon is the privacy loss of the whole table for one individual. Every run draws
-fresh noise and costs epsilon again. All cells are read as text, and all of IN is
-held in memory. This needs geomdp[tables] and pandas, Polars or PyArrow.""",
+fresh noise and costs epsilon again; --budget books it in a ledger of
+accounting.Budget.open before any noise is drawn, or refuses it. All cells are read
+as text, and all of IN is held in memory. This needs geomdp[tables] and pandas,
+Polars or PyArrow.""",
         "visits.csv noisy.csv --by sex --levels sexes.txt --epsilon 0.5",
         "source target --by --levels --tree --root --leaves-only --individual --l0 --linf "
-        "--epsilon --bounds --delimiter",
+        "--epsilon --bounds --delimiter --about --budget --rounded",
     ),
     "report": _Command(
         _report,
@@ -627,12 +655,22 @@ not pay for is listed apart. The page has no count, but it has the labels.""",
 
 #: The metavariable, the help, and the other arguments of each option.
 _OPTIONS: dict[str, tuple[Any, str, dict[str, Any]]] = {
+    "--about": (
+        ("KEY", "TEXT"),
+        f"what to say about the table; may be repeated. KEY is {', '.join(_about.KEYS)}",
+        {"nargs": 2, "action": "append"},
+    ),
     "--accuracy": ("A", "an integer", {"type": _integer, "required": True}),
     "--alpha": ("P", "the probability of a greater error", {"type": _positive, "required": True}),
     "--bounds": (
         ("L", "U"),
         "the least and the greatest noisy count; by default the limits of the signed type",
         {"type": _integer, "nargs": 2},
+    ),
+    "--budget": (
+        "FILE",
+        "the ledger of a budget, which books the release or refuses it",
+        {},
     ),
     "--by": (
         "NAME",
@@ -673,6 +711,7 @@ _OPTIONS: dict[str, tuple[Any, str, dict[str, Any]]] = {
         {"type": _whole},
     ),
     "--root": ("NAME", "a name for the sum of all, for a tree with several nodes at its top", {}),
+    "--rounded": ("N", "publish multiples of N, such as 5 or 10", {"type": _integer}),
     "--scale": ("S", "the noise scale, sensitivity / epsilon", {"type": _positive}),
     "--sensitivity": (
         "S",
@@ -700,8 +739,8 @@ _OPTIONS: dict[str, tuple[Any, str, dict[str, Any]]] = {
     "target": ("OUT", "the file to write", {}),
 }
 _FLAGS = {
-    "--describe": "write a table with a description, as geomdp count does; the --column has the "
-    "counts and all other columns are levels",
+    "--describe": "write a table with a description, as geomdp count does: the --column has the "
+    "counts, all other columns are levels; --about, --budget and --rounded go with it",
     "--leaves-only": "every record belongs to a leaf of its tree",
     "--json": "print the whole certificate, for a verifier",
     "--tight": "compute the exact privacy loss, for bounds up to 100000 apart",

@@ -29,7 +29,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import geomdp
-from geomdp import GeometricMechanism, accuracy, cli
+from geomdp import GeometricMechanism, accounting, accuracy, cli
 from geomdp._inputs.arrays import DTYPES
 from geomdp.tables._files import delimited
 from statistics_ import censored_pmf, rejects
@@ -1005,6 +1005,40 @@ def test_counts_are_published_with_a_description(main: Main, tmp_path: Path) -> 
     assert main(*PLAIN[:2], "plain.csv", *PLAIN[3:]) == SILENT
     with pytest.raises(ValueError, match=r"plain.csv.json is not beside it.* --describe"):
         geomdp.read("plain.csv")
+
+
+def test_tables_are_described_booked_and_rounded(main: Main, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("town,sex,count\nOslo,f,120\nRome,m,90\n")
+    (tmp_path / "towns.txt").write_text("Oslo\nRome")
+    budget = accounting.Budget.open("ledger", epsilon="1.1")
+    told = ["--about", "title", "Visits", "--about", "source", "Register"]
+    more = ["--epsilon", "0.5", "--budget", "ledger", "--rounded", 10, *told]
+    by = ["--by", "town", "--levels", "towns.txt"]
+    for command in (
+        ["count", "in.csv", "a.csv", *by],
+        ["release", "in.csv", "b.csv", "--column", "count", "--describe"],
+    ):
+        assert main(*command, *more) == SILENT
+        read = geomdp.read(command[2])
+        assert read.about == {"title": "Visits", "source": "Register"}
+        assert json.loads(Path(f"{command[2]}.json").read_text())["geomdp"]["rounded"] == 10
+        assert {each % 10 for each in read.to_dict().values()} == {0}
+    assert [loss for _, loss in budget.spent] == [0.5, 0.5]
+    for changed, code, said in [
+        (more, 2, "only 0.1 of 11/10 is left"),
+        ([*more, "--rounded", 1], 2, "rounded = 1"),
+        ([*more, "--about", "titel", "x"], 2, "'titel'"),
+        ([*more, "--about", "title", "x"], 2, "twice for the same KEY"),
+        ([*more, "--budget", "none"], 1, "no such ledger"),
+        ([*more, "--budget", "in.csv"], 1, "no ledger of geomdp"),
+    ]:
+        check_refused(main("count", "in.csv", "c.csv", *by, *changed), code, said)
+    # A release without a description is not read before it is made, so nothing of it is booked.
+    check_refused(main(*PLAIN, "--budget", "ledger"), 2, "go with --describe")
+    assert [loss for _, loss in budget.spent] == [0.5, 0.5]
+    assert names(tmp_path) == sorted(
+        ["in.csv", "towns.txt", "ledger", "a.csv", "a.csv.json", "b.csv", "b.csv.json"]
+    )
 
 
 def test_records_that_cannot_be_counted_are_refused(main: Main, visits: list[str]) -> None:

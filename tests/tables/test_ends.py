@@ -270,17 +270,34 @@ def test_widths_never_grow_with_epsilon(shape: str, name: str, by: Any, known: b
         assert now.max() < 1e-9
 
 
-@pytest.mark.parametrize("level", [0.05, 1e-3, 1e-5])
-def test_no_reach_grows_with_epsilon(level: float) -> None:
-    """It grew from 0.009 to 0.5, as weights of the least variance became those of one block."""
+@pytest.mark.parametrize("level", [0.3, 0.05, 1e-3])
+@pytest.mark.parametrize("shares", [[1, 1, 2], [1, 1, 8], [4, 2, 1]])
+def test_no_reach_grows_with_epsilon(level: float, shares: list[int]) -> None:
+    """It grew from 0.009 to 0.5, as weights of the least variance became those of one block.
+
+    With a level for noise that hardly occurs, it grew from 0.015 to 0.25. Only nodes that are the
+    sums of their children have weights of several depths.
+    """
+    column = Axis("y", Hierarchy(AREAS, leaves_only=True), shares=shares)
     before: dict[int, float] = {}
     for step in range(40):
-        found = table("tree", Fraction(2.0 ** (step / 4 - 1)))
-        rows = rows_of(found.design._axes, ("x", "y"))
-        for place, (_, errors) in enumerate(found._asked(rows, {}).kinds()[1]):
+        found = Table([column], [5, 4, 3], Fraction(2.0 ** (step / 4 - 1)), np.zeros(5, int))
+        kinds = found._asked(rows_of(found.design._axes, ("y",)), {}).kinds()[1]
+        for place, (_, errors) in enumerate(kinds):
             now = errors.reach((1.0,), level)
             assert now <= before.get(place, math.inf) * (1 + 1e-6), (step, place)
             before[place] = now
+
+
+@pytest.mark.parametrize("parts", [1.02, 1.2, 2])
+def test_the_level_pays_for_the_rarest_noises(parts: float) -> None:
+    """Over all noise of two that occur often, and of one that hardly does."""
+    noise, masses = outcomes((1, 4), 1.5, (2, 1), 12)
+    sums = np.abs(noise @ np.array([0.1, 0.2, 1.0]))
+    often = weighted.Term(1.5, np.array([0.1, 0.2]), np.ones(2))
+    rare = weighted.Term(6.0, np.ones(1), np.ones(1))
+    level = parts * weighted.any_noise([(6.0, rare.counts)])
+    assert masses[sums > weighted.reach([often, rare], level)].sum() + 1 - masses.sum() <= level
 
 
 @pytest.mark.parametrize("epsilon", [3, 4, 6])

@@ -666,16 +666,8 @@ def united(one: Layout, other: Layout) -> Layout:
     if one.tables is None and whole_of[0] == whole_of[1]:
         return one
     whole = {**more, **axes}
-    tables = [
-        tuple((axis.label, depth) if axis.hierarchy is not None else axis.label
-              for axis, depth in zip(each._axes, block, strict=True)
-              if axis.rooted[1] + depth)
-        for each in (one, other)
-        for block in each.blocks
-    ]  # fmt: skip
     order = [*axes, *(label for label in more if label not in axes)]
-    tables = [tuple(sorted(key, key=lambda x: order.index(x[0] if isinstance(x, tuple) else x)))
-              for key in tables]  # fmt: skip
+    tables = [_key(each, block, order) for each in (one, other) for block in each.blocks]
     return Layout(
         {label: whole[label].given for label in order},
         name=one.name,
@@ -688,6 +680,17 @@ def united(one: Layout, other: Layout) -> Layout:
         },
         tables=list(dict.fromkeys(tables)),
     )
+
+
+def _key(design: Layout, block: Block, order: list[str]) -> tuple[Any, ...]:
+    """Return the columns of a block as a key of ``tables``, in this order."""
+    depths = {axis.label: (axis, depth) for axis, depth in zip(design._axes, block, strict=True)}
+    found: list[Any] = []
+    for label in order:
+        axis, depth = depths.get(label, (None, 0))
+        if axis is not None and axis.rooted[1] + depth:
+            found.append(label if axis.hierarchy is None else (label, depth))
+    return tuple(found)
 
 
 def _labels(name: str, value: Any, labels: list[Any]) -> dict[Any, Any]:

@@ -45,13 +45,24 @@ def variance(rate: float) -> float:
 
 
 def reach(terms: Sequence[Term], level: float) -> float:
-    """Return a t with ``P(|S| > t) <= level``, the least of the bounds below."""
-    terms = [term for term in terms if term.weights.size]
+    """Return a t with ``P(|S| > t) <= level``, the least of the bounds below.
+
+    Each bounds the sum of all noises, and those without the rarest, for which a part of the level
+    pays (lemma 17a).
+    """
+    terms = sorted((term for term in terms if term.weights.size), key=lambda term: -term.rate)
     if any_noise((term.rate, term.counts) for term in terms) <= level:
         return 0.0
-    found = by_tilting(terms, level)
-    found = by_inversion(terms, level, found)
-    return by_union(terms, level, found)
+    found, left = math.inf, level
+    for start, rarest in enumerate(terms):
+        some = terms[start:]
+        found = min(found, by_tilting(some, left))
+        found = by_inversion(some, left, found)
+        found = by_union(some, left, found)
+        left = math.nextafter(left - any_noise([(rarest.rate, rarest.counts)]), -1.0)
+        if left <= 0:
+            break
+    return found
 
 
 def any_noise(noises: Iterable[tuple[float, Floats | float]]) -> float:
