@@ -182,6 +182,20 @@ def test_reaches_hold_by_enumeration(name: str) -> None:
             assert masses[np.abs(error) > reach + 1e-9].sum() <= alpha
 
 
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_bounds_on_all_reaches_are_no_less(name: str) -> None:
+    asked, rng = WORKLOADS[name], np.random.default_rng(9)
+    sums_of = [[rng.normal(size=tree.size) for tree in asked.trees] for _ in range(6)]
+    # No noise is in a sum without weights.
+    sums_of.append([np.zeros(tree.size) for tree in asked.trees])
+    errors = asked.joint(sums_of, [0] * len(asked.trees))
+    for level in (0.3, 0.05, 1e-6):
+        reaches = [errors.reach(each, level) for each in np.eye(7).tolist()]
+        bounds = errors.bounds(level)
+        assert (bounds * (1 + 1e-9) >= reaches).all()
+        assert bounds[-1] == 0
+
+
 def test_equal_weights_have_the_exact_bound() -> None:
     asked, level = of([flat(6), flat(5)], [LIST, LIST], Fraction(1, 3)), 0.05
     ones = whole(asked)

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 _Floats: TypeAlias = NDArray[np.float64]
 _Ints: TypeAlias = NDArray[np.int64]
 
+#: How many sums have their weights found together.
+_TOGETHER = 64
+
 
 class Found(NamedTuple):
     """Estimates, and the ends of their intervals if there is an alpha."""
@@ -153,6 +156,17 @@ class Asked:
             return abs(factors[0]) * bounds.reshape(self.rows.shape)
         for index, errors in kinds:
             found[index] = errors.reach(tuple(map(float, factors)), level)
+        return found
+
+    def bounds(self, level: float) -> _Floats:
+        """Return bounds on the reaches of each sum by itself, for all sums of a row together."""
+        [source], (many, kinds) = self.sources, self.kinds()
+        if not source.of._workload.one_by_one(many):
+            each = (Asked(source._replace(sums=[x])).reaches((1,), level) for x in source.sums)
+            return np.stack(list(each), -1)
+        found = np.empty((*self.rows.shape, len(source.sums)))
+        for index, errors in kinds:
+            found[index] = errors.bounds(level)
         return found
 
     def level(self, alpha: Real, n: int, *, independent: bool = False) -> float:
@@ -528,6 +542,28 @@ def linear(
     if alpha is None:
         return Found(points, None)
     return Found(points, Ends.around(base, more, reaches, rounding, whole=whole))
+
+
+def deciding(
+    asked: Callable[[range], Asked],
+    shape: tuple[int, ...],
+    level: float,
+    decides: Callable[[_Floats], NDArray[np.bool_]],
+) -> _Floats:
+    """Return bounds on the reaches of many sums in each row, the last axis of the shape.
+
+    They are the reaches where bounds decide about an answer, as `decides` says. All others are
+    greater, and take less time.
+    """
+    found, left = np.empty(shape), np.ones(shape, np.bool_)
+    for start in range(0, shape[-1], _TOGETHER):
+        some = range(start, min(start + _TOGETHER, shape[-1]))
+        found[..., some] = asked(some).bounds(level)
+    while (wanted := left & decides(found)).any():
+        for place in np.flatnonzero(wanted.reshape(-1, shape[-1]).any(axis=0)).tolist():
+            found[..., place] = asked(range(place, place + 1)).reaches((1,), level)
+            left[..., place] = False
+    return found
 
 
 def ratios(

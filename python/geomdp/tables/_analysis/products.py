@@ -78,9 +78,10 @@ class Errors:
             by_rate[rate].append((values[values > 0], counts[values > 0]))
         found = []
         for rate, pairs in by_rate.items():
-            values, counts = map(np.concatenate, zip(*pairs, strict=True))
+            values, which = np.unique(np.concatenate([x for x, _ in pairs]), return_inverse=True)
             if values.size:
-                found.append((rate, values, counts))
+                counts = np.concatenate([x for _, x in pairs])
+                found.append((rate, values, np.bincount(which, counts).astype(np.float64)))
         return found
 
     def reach(self, factors: Sequence[float], level: float) -> float:
@@ -99,6 +100,22 @@ class Errors:
         if (values > self._tilted(factors, level) + self.off(factors)).all():
             return np.ones(values.shape, np.bool_)
         return values > self.reach(factors, level)
+
+    def bounds(self, level: float) -> Floats:
+        """Return a bound on the reach of each estimate, for all of them together (lemma 18)."""
+        offs = np.array([self.off(each) for each in np.eye(self.variances.size).tolist()])
+        used = [(limited(rate), weights) for rate, weights, counts in self.parts if len(counts)]
+        if not used:
+            return offs
+        noisy, none = self.variances > 0, np.zeros_like(self.variances)
+        widest = np.max([np.abs(weights).max(axis=0) / rate for rate, weights in used], axis=0)
+        found = weighted.by_cumulants(
+            (none + used[0][0], none),
+            (np.where(noisy, self.variances, 1), np.where(noisy, widest, 1)),
+            [rate for rate, _ in used],
+            level,
+        )
+        return np.asarray(np.where(noisy, found, 0) + offs)
 
     def off(self, factors: Sequence[float]) -> float:
         """Return the most that moves of the noisy counts change the sum (lemma 16c)."""
