@@ -76,13 +76,7 @@ class Source(NamedTuple):
     @property
     def rooted(self) -> list[Sum]:
         """The sums, with weights of the nodes of rooted trees."""
-        return [
-            [
-                None if each is None else np.pad(each, (axis.rooted[1], 0))
-                for axis, each in zip(self.of.design._axes, weights, strict=True)
-            ]
-            for weights in self.sums
-        ]
+        return [rooted_sum(self.of.design._axes, weights) for weights in self.sums]
 
     def errors(self, nodes: Sequence[int]) -> Errors:
         """Return the errors of the sums at a node of each axis."""
@@ -208,6 +202,14 @@ def _workload(
 def rooted(axes: Sequence[Axis], block: Block) -> Block:
     """Return the depths of a block in rooted trees."""
     return tuple(axis.rooted[1] + depth for axis, depth in zip(axes, block, strict=True))
+
+
+def rooted_sum(axes: Sequence[Axis], weights: Sum) -> Sum:
+    """Return a sum with weights of the nodes of rooted trees: no root that is added has one."""
+    return [
+        None if each is None else np.concatenate([np.zeros(axis.rooted[1], each.dtype), each])
+        for axis, each in zip(axes, weights, strict=True)
+    ]
 
 
 def undetermined(axes: Sequence[Axis], error: UndeterminedError) -> str:

@@ -40,10 +40,7 @@ def accuracy(
         raise ValueError(parameters.refusal("alpha", alpha, f"more than {float(workload.lost):g}"))
     nodes = [axis.tree.leaves + axis.rooted[1] if axis.label in kept else None for axis in axes]
     places = [place for place, axis in enumerate(axes) if axis.label in kept]
-    asked = [
-        None if each is None else np.pad(each, (axis.rooted[1], 0))
-        for each, axis in zip(_selection.sum_of(axes, places), axes, strict=True)
-    ]
+    asked = _estimates.rooted_sum(axes, _selection.sum_of(axes, places))
     many, kinds = products.kinds([workload], [nodes])
     try:
         if not workload.one_by_one(many):

@@ -22,8 +22,8 @@ _PART, _LOST = 6e-4, 1e-10
 #: The least level of an inversion, its most frequencies, the part of an error below which a product
 #: counts as 0, and how many factors there are from one look to the next.
 _LEVEL, _FREQUENCIES, _NONE, _ROWS = 1e-7, 2**17, 0.1, 4
-#: How many harmonics of a product bound it for all ratios, and how many different weights for each
-#: ratio that saves time with; the most numbers at once.
+#: How many harmonics of a product bound it for all ratios, for how many different weights for each
+#: further ratio that saves time, and the most numbers at once.
 _HARMONICS, _SHARED, _AT_ONCE = 4, 4, 2**17
 #: The parts of the greatest tilt that the exponential bounds try.
 TILTS = np.concatenate([np.geomspace(2.0**-30, 0.04, 31), np.linspace(0.05, 0.95, 19)])
@@ -197,7 +197,7 @@ class Inversion:
         k, most = np.arange(1.0, math.floor(size) + 1), 1 / (level * _PART * _NONE)
         below = np.sqrt(bend**2 - (k * self.step * self.width) ** 2)
         inverse = math.sinh(bend) / bend * below / np.sinh(below)
-        if sum(x.counts.size for x in terms) < _SHARED * ratios.size:
+        if sum(x.counts.size for x in terms) < _SHARED * (ratios.size - 1):
             kept = np.log(inverse) + damping(terms, k * self.step) < math.log(most)
             k, inverse = k[kept], inverse[kept]
         many = max(1, _AT_ONCE // max(1, k.size))
