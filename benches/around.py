@@ -260,10 +260,11 @@ def tree_of_a_million_leaves() -> tuple[str, Call, Call]:
     )
 
 
-def noisy_cells(*sizes: int) -> tuple[Any, NDArray[np.int64]]:
+def noisy_cells(*sizes: int, size: int = 10**4) -> tuple[Any, NDArray[np.int64]]:
     """Return a noisy table of columns a, b, ..., and its counts."""
-    design = tables.Design({label: range(n) for label, n in zip("abc", sizes, strict=False)})
-    data = {label: np.arange(10**4) % n for label, n in zip("abc", sizes, strict=False)}
+    levels = dict(zip("abc", sizes, strict=False))
+    design = tables.Design({label: range(n) for label, n in levels.items()})
+    data = records(size, **levels)
     noisy = design.count(pd.DataFrame(data)).release(MECHANISM)
     noisy.total()
     return noisy, noisy.counts.reshape(sizes)
@@ -291,10 +292,49 @@ def shares_of_groups() -> tuple[str, Call, Call]:
 
 
 @row
+def shares_of_wide_groups() -> tuple[str, Call, Call]:
+    noisy, counts = noisy_cells(1000, 100, size=10**6)
+    # Answers at one level share what they have in common.
+    others = itertools.count(1)
+    return (
+        "shares of 1000 groups of 100 cells, with intervals at a new level, to a division in numpy",
+        lambda: noisy.percent("a", alpha=0.05 * (1 + next(others) / 2**20)),
+        lambda: counts.sum(axis=1) / counts.sum(),
+    )
+
+
+@row
+def means_of_groups() -> tuple[str, Call, Call]:
+    noisy, counts = noisy_cells(1000, 100, size=10**6)
+    values = np.arange(100)
+    return (
+        "means of 1000 groups of 100 levels, with intervals, to sums in numpy",
+        lambda: noisy.mean("b", "a", alpha=0.05),
+        lambda: counts @ values / counts.sum(axis=1),
+    )
+
+
+@row
 def medians_of_groups() -> tuple[str, Call, Call]:
     noisy, counts = noisy_cells(100, 100, 10)
     name = "medians of 100 groups of 100 levels, with intervals, to numpy's sums"
     return name, lambda: noisy.quantile("b", 0.5, "a", alpha=0.05), lambda: counts.cumsum(axis=1)
+
+
+def wide_quantiles(q: float) -> tuple[str, Call, Call]:
+    noisy, counts = noisy_cells(300, 1000, size=10**6)
+    name = f"quantiles {q} of 300 groups of 1000 levels, with intervals, to numpy's sums"
+    return name, lambda: noisy.quantile("b", q, "a", alpha=0.05), lambda: counts.cumsum(axis=1)
+
+
+@row
+def wide_medians() -> tuple[str, Call, Call]:
+    return wide_quantiles(0.5)
+
+
+@row
+def wide_quartiles() -> tuple[str, Call, Call]:
+    return wide_quantiles(0.25)
 
 
 @row

@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,7 @@ import pandas as pd
 import pytest
 
 from geomdp import GeometricMechanism, _identity, accuracy
-from geomdp.tables import Design, Hierarchy
+from geomdp.tables import Design, Hierarchy, _estimates
 from geomdp.tables._answers import Answers
 from geomdp.tables._axes import Axes, Axis
 from geomdp.tables._means import NoisySumAndCount
@@ -551,6 +552,39 @@ def test_counts_at_a_limit_of_int64_open_the_interval() -> None:
     assert (found["lower"] == 0).all()
     assert (found["upper"] == math.inf).all()
     assert margin.mean("x", alpha=0.05)[["lower", "upper"]].to_numpy().tolist() == [[1, 2]]
+
+
+def test_quantiles_are_those_of_all_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the reaches that decide are found, and all others bounded."""
+    rng = np.random.default_rng(12)
+    people = pd.DataFrame({"age": rng.binomial(70, 0.4, 900), "place": rng.choice([*"abcd"], 900)})
+    tree = Hierarchy({"a": "n", "b": "n", "c": "s", "d": "s", "n": "all", "s": "all"})
+    designs = [
+        Design({"age": range(71), "place": [*"abcd"]}),
+        Design({"age": range(71), "place": [*"abcd"]}, margins={"place": "all"}),
+        Design({"age": range(71), "place": tree}),
+        Design({"age": [20], "place": [*"abcd"]}),
+    ]
+    found = []
+
+    def every(asked: Any, shape: Any, level: float, _: Any) -> Any:
+        places = range(shape[-1])
+        each = [asked(range(k, k + 1)).reaches((1,), level) for k in places]
+        return np.stack(each, -1) if each else np.empty(shape)
+
+    for design in designs:
+        noisy = design.count(people[people["age"].isin(design.levels["age"])]).release(epsilon=1)
+        asks = [
+            partial(noisy.quantile, "age", q, by, alpha=alpha)
+            for q, by, alpha in itertools.product((0.5, 0.1), ((), "place"), (0.05,))
+        ]
+        found.append([ask() for ask in asks])
+        with monkeypatch.context() as patch:
+            patch.setattr(_estimates, "deciding", every)
+            for ask, quick in zip(asks, found[-1], strict=True):
+                pd.testing.assert_frame_equal(ask(), quick)
+    widths = [x["upper"] - x["lower"] for x in found[0]]
+    assert 0 < max(map(max, widths)) < 70
 
 
 def test_levels_for_others_have_no_place_among_quantiles() -> None:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from geomdp._numerics import sums
 from geomdp.tables._analysis import products, weighted
@@ -180,6 +182,20 @@ def test_reaches_hold_by_enumeration(name: str) -> None:
             assert masses[np.abs(error) > reach + 1e-9].sum() <= alpha
 
 
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_bounds_on_all_reaches_are_no_less(name: str) -> None:
+    asked, rng = WORKLOADS[name], np.random.default_rng(9)
+    sums_of = [[rng.normal(size=tree.size) for tree in asked.trees] for _ in range(6)]
+    # No noise is in a sum without weights.
+    sums_of.append([np.zeros(tree.size) for tree in asked.trees])
+    errors = asked.joint(sums_of, [0] * len(asked.trees))
+    for level in (0.3, 0.05, 1e-6):
+        reaches = [errors.reach(each, level) for each in np.eye(7).tolist()]
+        bounds = errors.bounds(level)
+        assert (bounds * (1 + 1e-9) >= reaches).all()
+        assert bounds[-1] == 0
+
+
 def test_equal_weights_have_the_exact_bound() -> None:
     asked, level = of([flat(6), flat(5)], [LIST, LIST], Fraction(1, 3)), 0.05
     ones = whole(asked)
@@ -273,3 +289,89 @@ def test_independent_errors_beside_each_other() -> None:
     for factors, each in (([1.0, 0.0], one), ([0.0, 1.0], other)):
         assert both.reach(factors, 0.05) == each.reach([1.0], 0.05)
     assert Errors([]).reach([1.0], 0.05) == 0
+
+
+# Inversion
+
+
+def tails(weights: Any, rates: Any, ratio: Fraction) -> tuple[Any, Any]:
+    """Return the sizes of a sum of noises, and the probability beyond each.
+
+    The weights are two rows of integers: those of a first sum, and of one times the ratio.
+    """
+    whole = [int(a * ratio.denominator - b * ratio.numerator) for a, b in weights.T.tolist()]
+    most = [math.ceil(36 / rate) for rate in rates]
+    size = 2 * sum(abs(w) * z for w, z in zip(whole, most, strict=True)) + 1
+    size = 1 << size.bit_length()
+    product = np.ones(size // 2 + 1, complex)
+    for weight, rate, z in zip(whole, rates, most, strict=True):
+        places, a = np.arange(-z, z + 1), math.exp(-rate)
+        masses = np.bincount(
+            weight * places % size, (1 - a) / (1 + a) * a ** np.abs(places), minlength=size
+        )
+        product *= np.fft.rfft(masses)
+    found = np.fft.irfft(product, size)
+    found = found[: size // 2] + np.append(0, found[: size // 2 : -1])
+    return np.arange(size // 2) / ratio.denominator, 1 - np.cumsum(found)
+
+
+@pytest.mark.parametrize(
+    ("rates", "first", "second"),
+    [
+        ([1.0] * 24, range(24), [1] * 24),
+        ([0.6] * 20, [*range(10), *range(40, 50)], [1] * 10 + [2] * 10),
+        ([2.5] * 30, np.arange(30) ** 2 % 17, [1] * 30),
+        ([0.7] * 12 + [1.3] * 12, [*range(12)] * 2, [1] * 12 + [0] * 12),
+        ([3.0] * 6, [1, 2, 3, 5, 8, 13], [1, 1, 0, 0, -1, 2]),
+        ([0.9] * 2, [1, 0], [1, 1]),
+    ],
+)
+def test_reaches_of_many_ratios_are_those_of_exact_tails(
+    rates: list[float], first: Any, second: Any
+) -> None:
+    """All ratios together, each against its exact distribution: lemmas 19 and 19d."""
+    weights = np.array([list(first), list(second)], float)
+    exact = [Fraction(n, 4) for n in (*range(-7, 65, 12), 200)]
+    ratios, levels = np.array(exact, float), (0.3, 0.05, 1e-4)
+    of_rate = [(rate, np.array(rates) == rate) for rate in sorted(set(rates))]
+    terms = [weighted.Term(rate, weights.T[some], np.ones(some.sum())) for rate, some in of_rate]
+    for alike in products._alike(weighted.deviations(terms, ratios)):
+        # So many that lemma 19d is used.
+        places = np.tile(alike, 9)
+        known = [tails(weights, rates, exact[place]) for place in alike] * 9
+        for level in levels:
+            inversion = weighted.Inversion(terms, ratios[places], level)
+            # The least that the level allows, and that all errors together leave.
+            least, enough = (
+                np.array([sizes[np.argmax(beyond <= allowed)] for sizes, beyond in known])
+                for allowed in (level, level * 0.998 - 2e-10)
+            )
+            assert not inversion.holds(least * (1 - 1e-9)).any()
+            assert inversion.holds((enough + 2 * inversion.width) * (1 + 1e-9)).all()
+
+
+@hypothesis.given(
+    st.lists(st.tuples(st.floats(-9, 9), st.sampled_from([0.0, 1.0, -0.5])), min_size=1),
+    st.floats(1e-3, 5),
+    st.floats(-20, 20),
+)
+def test_no_ratio_has_less_damping(
+    weights: list[tuple[float, float]], rate: float, ratio: float
+) -> None:
+    """Lemma 19d."""
+    pairs, counts = np.array(weights), np.arange(1.0, len(weights) + 1)
+    frequencies = np.linspace(0, 7, 50)
+    least = weighted.damping([weighted.Term(rate, pairs, counts)], frequencies)
+    angles = np.outer(pairs @ [1, -ratio], frequencies / 2)
+    logs = counts @ np.log1p((np.sin(angles) / math.sinh(rate / 2)) ** 2)
+    assert (least >= -1e-9).all()
+    assert (least <= logs * (1 + 1e-9) + 1e-9).all()
+    # Some ratio makes the weight of one noise 0.
+    assert len(weights) > 1 or (least <= 1e-9).all()
+
+
+def test_damping_is_near_where_values_spread() -> None:
+    """Of 50 noises with the values 0 to 49, nine tenths of what its harmonics can be."""
+    pairs = np.stack([np.arange(50.0), np.ones(50)], 1)
+    [found] = weighted.damping([weighted.Term(1.0, pairs, np.ones(50))], np.array([1.0]))
+    assert found > 0.9 * 100 * sum(math.exp(-m) / m for m in range(1, 5))

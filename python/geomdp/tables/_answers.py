@@ -459,18 +459,32 @@ class Answers(Estimates):
         excess = (below - part * below[..., -1:])[..., :-1]
         found = {"estimate": _first_of(excess >= 0)}
         if alpha is not None:
-            n, reaches = _estimates.number(rows, simultaneous), np.empty(excess.shape)
-            level = of_cells.level(alpha, n)
-            for k in range(len(leaves) - 1):
-                weights = np.zeros(axis.tree.size)
-                weights[leaves] = np.where(np.arange(len(leaves)) <= k, 1 - part, -part)
-                reaches[..., k] = self._asked(rows, {place: weights}).reaches((1,), level)
+            level = of_cells.level(alpha, _estimates.number(rows, simultaneous))
+            last = len(leaves) - 1
+
+            def asked(places: range) -> Asked:
+                weights = np.zeros((len(places), axis.tree.size))
+                below = np.arange(len(leaves)) <= np.array(places)[:, None]
+                weights[:, leaves] = np.where(below, 1 - part, -part)
+                return self._asked(rows, *({place: each} for each in weights))
+
             # No weight is above 1.
             size = float(np.abs(cells).sum())
-            reaches += len(leaves) * (of_cells.rounding + 8 * 2.0**-52 * size)
-            found["lower"] = _first_of(excess >= -reaches)
-            # From the end, the first that is not surely enough.
-            found["upper"] = len(leaves) - 1 - _first_of((excess <= reaches)[..., ::-1])
+            room = len(leaves) * (of_cells.rounding + 8 * 2.0**-52 * size)
+
+            def ends_by(reaches: NDArray[np.float64]) -> tuple[_Ints, _Ints]:
+                lower = _first_of(excess >= -(reaches + room))
+                # From the end, the first that is not surely enough.
+                return lower, last - _first_of((excess <= reaches + room)[..., ::-1])
+
+            def decides(reaches: NDArray[np.float64]) -> NDArray[np.bool_]:
+                lower, upper = ends_by(reaches)
+                k = np.arange(last)
+                return np.asarray((k == lower[..., None]) | (k == upper[..., None] - 1))
+
+            found["lower"], found["upper"] = ends_by(
+                _estimates.deciding(asked, excess.shape, level, decides)
+            )
         coded = {name: Coded(levels, each.reshape(-1)) for name, each in found.items()}
         return self._framed(rows, coded)
 

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 _Floats: TypeAlias = NDArray[np.float64]
 _Ints: TypeAlias = NDArray[np.int64]
 
+#: How many sums have their weights found together.
+_TOGETHER = 64
+
 
 class Found(NamedTuple):
     """Estimates, and the ends of their intervals if there is an alpha."""
@@ -74,13 +77,7 @@ class Source(NamedTuple):
     @property
     def rooted(self) -> list[Sum]:
         """The sums, with weights of the nodes of rooted trees."""
-        return [
-            [
-                None if each is None else np.pad(each, (axis.rooted[1], 0))
-                for axis, each in zip(self.of.design._axes, weights, strict=True)
-            ]
-            for weights in self.sums
-        ]
+        return [rooted_sum(self.of.design._axes, weights) for weights in self.sums]
 
     def errors(self, nodes: Sequence[int]) -> Errors:
         """Return the errors of the sums at a node of each axis."""
@@ -156,6 +153,17 @@ class Asked:
             found[index] = errors.reach(tuple(map(float, factors)), level)
         return found
 
+    def bounds(self, level: float) -> _Floats:
+        """Return bounds on the reaches of each sum by itself, for all sums of a row together."""
+        [source], (many, kinds) = self.sources, self.kinds()
+        if not source.of._workload.one_by_one(many):
+            each = (Asked(source._replace(sums=[x])).reaches((1,), level) for x in source.sums)
+            return np.stack(list(each), -1)
+        found = np.empty((*self.rows.shape, len(source.sums)))
+        for index, errors in kinds:
+            found[index] = errors.bounds(level)
+        return found
+
     def level(self, alpha: Real, n: int, *, independent: bool = False) -> float:
         """Return the level of ideal noise of each of n intervals."""
         given = parameters.significance("alpha", alpha)
@@ -195,6 +203,14 @@ def _workload(
 def rooted(axes: Sequence[Axis], block: Block) -> Block:
     """Return the depths of a block in rooted trees."""
     return tuple(axis.rooted[1] + depth for axis, depth in zip(axes, block, strict=True))
+
+
+def rooted_sum(axes: Sequence[Axis], weights: Sum) -> Sum:
+    """Return a sum with weights of the nodes of rooted trees: no root that is added has one."""
+    return [
+        None if each is None else np.concatenate([np.zeros(axis.rooted[1], each.dtype), each])
+        for axis, each in zip(axes, weights, strict=True)
+    ]
 
 
 def undetermined(axes: Sequence[Axis], error: UndeterminedError) -> str:
@@ -539,6 +555,28 @@ def linear(
     if alpha is None:
         return Found(points, None)
     return Found(points, Ends.around(base, more, reaches, rounding, whole=whole))
+
+
+def deciding(
+    asked: Callable[[range], Asked],
+    shape: tuple[int, ...],
+    level: float,
+    decides: Callable[[_Floats], NDArray[np.bool_]],
+) -> _Floats:
+    """Return bounds on the reaches of many sums in each row, the last axis of the shape.
+
+    They are the reaches where bounds decide about an answer, as `decides` says. All others are
+    greater, and take less time.
+    """
+    found, left = np.empty(shape), np.ones(shape, np.bool_)
+    for start in range(0, shape[-1], _TOGETHER):
+        some = range(start, min(start + _TOGETHER, shape[-1]))
+        found[..., some] = asked(some).bounds(level)
+    while (wanted := left & decides(found)).any():
+        for place in np.flatnonzero(wanted.reshape(-1, shape[-1]).any(axis=0)).tolist():
+            found[..., place] = asked(range(place, place + 1)).reaches((1,), level)
+            left[..., place] = False
+    return found
 
 
 def ratios(

@@ -12,7 +12,7 @@ import numpy as np
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Real
 from geomdp.tables import _estimates, _selection
-from geomdp.tables._analysis import products, weighted
+from geomdp.tables._analysis import products
 from geomdp.tables._analysis.products import Block, Errors
 from geomdp.tables._analysis.workload import UndeterminedError, Workload
 
@@ -40,10 +40,7 @@ def accuracy(
         raise ValueError(parameters.refusal("alpha", alpha, f"more than {float(workload.lost):g}"))
     nodes = [axis.tree.leaves + axis.rooted[1] if axis.label in kept else None for axis in axes]
     places = [place for place, axis in enumerate(axes) if axis.label in kept]
-    asked = [
-        None if each is None else np.pad(each, (axis.rooted[1], 0))
-        for each, axis in zip(_selection.sum_of(axes, places), axes, strict=True)
-    ]
+    asked = _estimates.rooted_sum(axes, _selection.sum_of(axes, places))
     many, kinds = products.kinds([workload], [nodes])
     try:
         if not workload.one_by_one(many):
@@ -88,7 +85,7 @@ def _variance(design: Layout, epsilon: Real) -> float:
     axes, mechanisms = design._axes, design.mechanisms_for(epsilon)
     workload = _estimates.workload_of(axes, mechanisms)
     return sum(
-        many * _of(errors)
+        many * float(errors.variances[0])
         for block in design.blocks
         for many, errors in _kinds(workload, design, block)
     )
@@ -106,11 +103,3 @@ def _kinds(workload: Workload, design: Layout, block: Block) -> Iterator[tuple[f
     for _, (index, [at]) in zip(range(_MOST_KINDS), kinds, strict=False):
         size = math.prod(each.size for each in index)
         yield size * max(1.0, many / _MOST_KINDS), workload.joint([asked], at)
-
-
-def _of(errors: Errors) -> float:
-    """Return the variance of one estimate."""
-    return sum(
-        weighted.variance(float(min(rate, 600))) * float((counts * weights[:, 0] ** 2).sum())
-        for rate, weights, counts in errors.parts
-    )

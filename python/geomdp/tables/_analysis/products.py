@@ -41,8 +41,8 @@ _OF_SIGN = (1 / 128, 1 / 8, 1 / 2)
 _GRID = 64
 #: The number of ratios at which the reach is computed, for a first guess of the ends.
 _MIDDLES = 9
-#: The most frequencies at once.
-_AT_ONCE = 2**19
+#: How many sums share their frequencies at most, and by which factor their deviations differ.
+_AT_ONCE, _ALIKE = 1024, 1.2
 #: The most steps from a first guess of an end to one that is tested.
 _STEPS = 64
 
@@ -78,9 +78,10 @@ class Errors:
             by_rate[rate].append((values[values > 0], counts[values > 0]))
         found = []
         for rate, pairs in by_rate.items():
-            values, counts = map(np.concatenate, zip(*pairs, strict=True))
+            values, which = np.unique(np.concatenate([x for x, _ in pairs]), return_inverse=True)
             if values.size:
-                found.append((rate, values, counts))
+                counts = np.concatenate([x for _, x in pairs])
+                found.append((rate, values, np.bincount(which, counts).astype(np.float64)))
         return found
 
     def reach(self, factors: Sequence[float], level: float) -> float:
@@ -92,6 +93,29 @@ class Errors:
         if key not in self._known:
             self._known[key] = self._reach(factors, level) + self.off(factors)
         return self._known[key]
+
+    def below(self, values: Floats, level: float) -> NDArray[np.bool_]:
+        """Return whether the second error's reach at this level is below each value."""
+        factors = (0.0, 1.0)
+        if (values > self._tilted(factors, level) + self.off(factors)).all():
+            return np.ones(values.shape, np.bool_)
+        return values > self.reach(factors, level)
+
+    def bounds(self, level: float) -> Floats:
+        """Return a bound on the reach of each estimate, for all of them together (lemma 18)."""
+        offs = np.array([self.off(each) for each in np.eye(self.variances.size).tolist()])
+        used = [(limited(rate), weights) for rate, weights, counts in self.parts if len(counts)]
+        if not used:
+            return offs
+        noisy, none = self.variances > 0, np.zeros_like(self.variances)
+        widest = np.max([np.abs(weights).max(axis=0) / rate for rate, weights in used], axis=0)
+        found = weighted.by_cumulants(
+            (none + used[0][0], none),
+            (np.where(noisy, self.variances, 1), np.where(noisy, widest, 1)),
+            [rate for rate, _ in used],
+            level,
+        )
+        return np.asarray(np.where(noisy, found, 0) + offs)
 
     def off(self, factors: Sequence[float]) -> float:
         """Return the most that moves of the noisy counts change the sum (lemma 16c)."""
@@ -112,23 +136,12 @@ class Errors:
             reaches = reaches - [self.off((1.0, -ratio)) for ratio in ratios.tolist()]
         tried, which = np.unique(np.stack([ratios, reaches], 1), axis=0, return_inverse=True)
         found = tried[:, 1] > 0
-        size = max(1, _AT_ONCE // max(1600, sum(len(counts) for _, _, counts in self.parts)))
-        for start in range(0, len(tried), size):
-            some = slice(start, start + size)
-            terms = [
-                Term(limited(rate), np.abs(weights[:, :1] - tried[some, 0] * weights[:, 1:]), n)
-                for rate, weights, n in self.parts
-                if len(n)
-            ]
-            # Without weights there is no error.
-            noisy = np.any([x.weights.any(axis=0) for x in terms], axis=0)
-            terms = [Term(x.rate, x.weights[:, noisy], x.counts) for x in terms]
-            places = start + np.flatnonzero(noisy)
-            if not places.size:
-                continue
-            inversion = weighted.Inversion(terms, level)
+        terms = _terms(part for part in self.parts if len(part[2]))
+        # Without weights there is no error.
+        for places in _alike(weighted.deviations(terms, tried[:, 0])):
+            inversion = weighted.Inversion(terms, tried[places, 0], level)
             found[places] = inversion.holds(tried[places, 1])
-            for place in places[~inversion.room].tolist():
+            for place in () if inversion.room else places.tolist():
                 ratio, reach = tried[place].tolist()
                 found[place] = self._reach((1.0, -ratio), level) < reach
         return np.asarray(found[which.reshape(-1)])
@@ -143,14 +156,27 @@ class Errors:
             found = weight * sums.reach(exact, {1: int(counts.sum())}, Fraction(level))
             # Weights that are no integers are rounded.
             return found if weight.is_integer() else found * weighted.ROUNDED
-        terms = [Term(limited(rate), x, n) for rate, x, n in parts]
-        return weighted.reach(terms, level)
+        return weighted.reach(_terms(parts), level)
+
+    def _tilted(self, factors: Sequence[float], level: float) -> float:
+        """Return a bound on the reach that takes little time."""
+        parts = self.of(factors)
+        return weighted.by_tilting(_terms(parts), level) if parts else 0.0
 
     @cached_property
     def noise(self) -> float:
         """More than the probability that any of the noises is not 0."""
         used = ((rate, counts[weights.any(axis=1)]) for rate, weights, counts in self.parts)
         return weighted.any_noise((limited(rate), counts) for rate, counts in used)
+
+    @cached_property
+    def variances(self) -> Floats:
+        """The variance of each estimate."""
+        parts = [
+            weighted.variance(limited(rate)) * (counts @ weights**2)
+            for rate, weights, counts in self.parts
+        ]
+        return np.asarray(sum(parts))
 
     @cached_property
     def covariance(self) -> Floats:
@@ -231,7 +257,8 @@ def ratio_ends(
     lower, upper = np.full(above.shape, -np.inf), np.full(above.shape, np.inf)
     known = np.zeros(above.shape, np.bool_)
     for part in _OF_SIGN:
-        some = ~known & (below - rounding > errors.reach((0.0, 1.0), level * part))
+        some = ~known
+        some[some] = errors.below(below[some] - rounding, level * part)
         known |= some
         if some.any():
             left = math.nextafter(level * (1 - part), 0.0)
@@ -278,6 +305,19 @@ def _greatest(
         found[left] += step[left] * 2**more
     found[left] = np.inf
     return found
+
+
+def _alike(sizes: Floats) -> Iterator[Ints]:
+    """Yield the places of numbers other than 0, of about one size together."""
+    order = np.argsort(sizes)[np.count_nonzero(sizes == 0) :]
+    while order.size:
+        some = sizes[order[:_AT_ONCE]] <= sizes[order[0]] * _ALIKE
+        yield order[:_AT_ONCE][some]
+        order = order[np.count_nonzero(some) :]
+
+
+def _terms(parts: Iterable[tuple[Fraction | float, Floats, Floats]]) -> list[Term]:
+    return [Term(limited(rate), weights, counts) for rate, weights, counts in parts]
 
 
 def of_weights(rates: Iterable[Fraction | float]) -> float:

@@ -6,7 +6,6 @@ holds for the ideal noise; ``docs/proofs.md``, section 17, derives them.
 
 import math
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -16,12 +15,16 @@ Floats = NDArray[np.float64]
 
 #: More than the rounding errors of float64 in a sum of logarithms.
 ROUNDED = 1 + 1e-9
-#: The half-width of the kernel that smooths a sum, in standard deviations, and its uniforms.
-_WIDTH, _UNIFORMS = 0.02, 8
-#: The part of the level for each error of the inversion, and the error of float64 in it.
-_PART, _LOST = 1e-3, 1e-10
-#: The most frequencies, and products below which a frequency counts as 0.
-_FREQUENCIES, _NONE = 2**17, 1e-15
+#: The half-width of the kernel that smooths a sum, in standard deviations.
+_WIDTH = 0.02
+#: The part of the level for each of three errors of the inversion, and the error of float64 in it.
+_PART, _LOST = 6e-4, 1e-10
+#: The least level of an inversion, its most frequencies, the part of an error below which a product
+#: counts as 0, and how many factors there are from one look to the next.
+_LEVEL, _FREQUENCIES, _NONE, _ROWS = 1e-7, 2**17, 0.1, 4
+#: How many harmonics of a product bound it for all ratios, for how many different weights for each
+#: further ratio that saves time, and the most numbers at once.
+_HARMONICS, _SHARED, _AT_ONCE = 4, 4, 2**17
 #: The parts of the greatest tilt that the exponential bounds try.
 TILTS = np.concatenate([np.geomspace(2.0**-30, 0.04, 31), np.linspace(0.05, 0.95, 19)])
 
@@ -172,82 +175,129 @@ def by_inversion(terms: Sequence[Term], level: float, most: float) -> float:
 
     It is within about 2% of a standard deviation of the least one.
     """
-    found = Inversion([Term(x.rate, x.weights[:, None], x.counts) for x in terms], level)
-    low, high, width = 0.0, most, float(found.width[0])
+    pairs = [Term(x.rate, np.stack([x.weights, 0 * x.weights], 1), x.counts) for x in terms]
+    found = Inversion(pairs, np.zeros(1), level)
+    low, high = 0.0, most
     if not found.holds(np.array([high]))[0]:
         return most
-    while high - low > width / 64:
+    while high - low > found.width / 64:
         middle = (low + high) / 2
         low, high = (low, middle) if found.holds(np.array([middle]))[0] else (middle, high)
     return high * ROUNDED
 
 
 class Inversion:
-    """The tails of sums by lemma 19: a column of weights for each sum."""
+    """The tails of sums by lemma 19: for each ratio, a sum minus the ratio times another one.
 
-    def __init__(self, terms: Sequence[Term], level: float) -> None:
-        self.level = level
-        variances = [variance(x.rate) * (x.counts @ x.weights**2) for x in terms]
-        self.width = _WIDTH * np.sqrt(np.sum(variances, axis=0))
-        self.half = _by_chernoff(terms, level * _PART) + self.width
+    A term has a column of weights for each of both. The sums have standard deviations of about one
+    size, since they share all frequencies.
+    """
+
+    def __init__(self, terms: Sequence[Term], ratios: Floats, level: float) -> None:
+        self.level, self._parts = level, list[tuple[slice, Floats, Floats]]()
+        self.width = _WIDTH * float(deviations(terms, ratios).min())
+        self.half = _by_chernoff(terms, ratios, level * _PART) + self.width
         self.step = math.pi / self.half
-        lost = (2 / math.pi / _UNIFORMS / (level * _PART)) ** (1 / _UNIFORMS)
-        sizes = np.ceil(_UNIFORMS / (self.step * self.width) * lost)
-        #: Whether there is room for a sum's frequencies; the sum of each, and the frequencies.
-        self.room = (sizes <= _FREQUENCIES) & (level * _PART >= _LOST)
-        self.of = np.repeat(np.arange(sizes.size), np.where(self.room, sizes, 0).astype(np.int64))
-        self.k = np.arange(1.0, self.of.size + 1)
-        self.k -= np.searchsorted(self.of, self.of)
-        smooth = self.step * self.width / _UNIFORMS / math.pi
-        product = np.sinc(self.k * smooth[self.of]) ** _UNIFORMS
+        # By Chernoff's bound the half is above three standard deviations.
+        bend = math.asinh((1 + _WIDTH) / (level * _PART))
+        size = bend / (self.step * self.width)
+        #: Whether there is room for the frequencies.
+        self.room = size <= _FREQUENCIES and level >= _LEVEL
+        if not self.room:
+            return
+        k, most = np.arange(1.0, math.floor(size) + 1), 1 / (level * _PART * _NONE)
+        below = np.sqrt(bend**2 - (k * self.step * self.width) ** 2)
+        inverse = math.sinh(bend) / bend * below / np.sinh(below)
+        if sum(x.counts.size for x in terms) < _SHARED * (ratios.size - 1):
+            kept = np.log(inverse) + damping(terms, k * self.step) < math.log(most)
+            k, inverse = k[kept], inverse[kept]
+        many = max(1, _AT_ONCE // max(1, k.size))
+        for start in range(0, ratios.size, many):
+            some = slice(start, start + many)
+            with np.errstate(over="ignore"):
+                found = self._factors(terms, ratios[some], k, inverse, most)
+            self._parts.append((some, *found))
+
+    def _factors(
+        self, terms: Sequence[Term], ratios: Floats, k: Floats, inverse: Floats, most: float
+    ) -> tuple[Floats, Floats]:
+        """Return the frequencies that count, and for each ratio the factors of their sines."""
         rows = [
-            (weights, count, math.sinh(x.rate / 2))
+            (one - ratios * two, count, x.rate / 2)
             for x in terms
-            for weights, count in zip(x.weights, x.counts, strict=True)
+            for (one, two), count in zip(x.weights, x.counts, strict=True)
         ]
-        # The widest first: most products are soon 0.
-        rows.sort(key=lambda x: -float(x[1] * np.max(x[0] / x[2]) ** 2))
-        for weights, count, sinh in rows:
-            angles = self.k * (weights * (self.step / 2))[self.of]
-            product *= np.exp(-count * np.log1p((np.sin(angles) / sinh) ** 2))
-            kept = np.abs(product) > _NONE
-            self.of, self.k, product = self.of[kept], self.k[kept], product[kept]
-        self._product = product * (2 / (math.pi * self.k))
+        # The widest first: most products are soon too small to matter.
+        rows.sort(key=lambda x: -float(x[1] * np.max(np.abs(x[0])) ** 2 / math.sinh(x[2]) ** 2))
+        found = np.tile(inverse, (ratios.size, 1))
+        for place, (weights, count, rate) in enumerate(rows, 1):
+            # The tangent is faster than the sine, whose square follows.
+            squares = np.tan(np.outer(weights, k * (self.step / 2)))
+            squares *= squares
+            if count == 1:
+                found *= 1 + squares / math.tanh(rate) ** 2
+                squares += 1
+                found /= squares
+            else:
+                squares /= (1 + squares) * math.sinh(rate) ** 2
+                found *= np.exp(count * np.log1p(squares))
+            if place % _ROWS == 0:
+                kept = (found < most).any(axis=0)
+                k, found = k[kept], found[:, kept]
+        return k, 2 / (math.pi * k * found)
 
     def holds(self, reaches: Floats) -> NDArray[np.bool_]:
         """Return for each sum whether it exceeds a reach with at most the level."""
         inside = reaches - self.width
-        waves = self._product * np.sin(self.k * (self.step * inside)[self.of])
-        found = inside / self.half + np.bincount(self.of, waves, self.half.size)
-        wanted = 1 - self.level + 2 * self.level * _PART + _LOST
+        found = inside / self.half
+        for some, k, factors in self._parts:
+            waves = np.sin(np.outer(inside[some] * self.step, k))
+            found[some] += (factors * waves).sum(axis=1)
+        wanted = 1 - self.level + 3 * self.level * _PART + _LOST
         return np.asarray(self.room & (inside > 0) & (found >= wanted))
 
 
-def _by_chernoff(terms: Sequence[Term], level: float) -> Floats:
-    """Return the reach of each column of weights by Chernoff's bound, over few tilts."""
-    widest = np.max([x.weights.max(axis=0) / x.rate for x in terms], axis=0)
-    found = np.full(widest.size, np.inf)
-    for part in (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9):
-        tilts = part / widest
-        total = math.log(2 / level) + sum(
-            x.counts @ log_mgf(x.rate, x.weights * tilts) for x in terms
-        )
-        found = np.minimum(found, total / tilts)
-    return found * ROUNDED
+def deviations(terms: Sequence[Term], ratios: Floats) -> Floats:
+    """Return the standard deviation of each sum of a first one minus a ratio times a second."""
+    variances = [
+        variance(x.rate) * (x.counts @ (x.weights[:, :1] - ratios * x.weights[:, 1:]) ** 2)
+        for x in terms
+    ]
+    return np.sqrt(np.sum(variances, axis=0))  # type: ignore[no-any-return]
 
 
-def ideal(
-    level: Fraction, noises: Iterable[tuple[Fraction | float, int, Fraction]], limit: int
-) -> Fraction:
-    """Return a level minus the errors of the sampled noise.
+def damping(terms: Sequence[Term], frequencies: Floats) -> Floats:
+    """Return what minus the logarithm of the characteristic function is at least, for any ratio.
 
-    The noises are given by rate: their number, and the total variation of one. Noise that reaches
-    the limit, where a count may be clamped, is an error as well.
+    It is that at each frequency, by lemma 19d, of sums as :class:`Inversion` takes them.
     """
-    return level - sum(
-        (
-            n * (variation + 2 * Fraction(math.exp(-min(float(rate * limit), 690.0))))
-            for rate, n, variation in noises
-        ),
-        Fraction(0),
-    )
+    found = np.zeros(frequencies.size)
+    for x in terms:
+        order = np.argsort(x.weights[:, 1])
+        (first, second), counts = x.weights[order].T, x.counts[order, None]
+        starts = np.flatnonzero(np.diff(second, prepend=np.nan))
+        many = max(1, _AT_ONCE // counts.size)
+        for start in range(0, frequencies.size, many):
+            some = slice(start, start + many)
+            turns = np.exp(1j * np.outer(first, frequencies[some]))
+            powers = counts * turns
+            for m in range(1, _HARMONICS + 1):
+                together = np.abs(np.add.reduceat(powers, starts)).sum(axis=0)
+                found[some] += 2 * math.exp(-m * x.rate) / m * (counts.sum() - together)
+                powers *= turns
+    return found
+
+
+def _by_chernoff(terms: Sequence[Term], ratios: Floats, level: float) -> float:
+    """Return a reach of all sums by Chernoff's bound, over few tilts.
+
+    The bound for a tilt is convex in the ratio, so it is greatest at the least or the greatest.
+    """
+    ends = np.array([ratios.min(), ratios.max()])
+    pairs = [(x, np.abs(x.weights[:, :1] - ends * x.weights[:, 1:])) for x in terms]
+    widest, found = max(float(weights.max()) / x.rate for x, weights in pairs), math.inf
+    for part in (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9):
+        tilt = part / widest
+        logs = sum(x.counts @ log_mgf(x.rate, weights * tilt) for x, weights in pairs)
+        found = min(found, float(math.log(2 / level) + np.max(logs)) / tilt)
+    return found * ROUNDED

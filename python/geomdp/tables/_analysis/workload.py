@@ -935,11 +935,9 @@ def _contracted(values: NDArray[Any], axis: int, weights: NDArray[Any]) -> NDArr
 
 def _distinct(rows: Floats) -> tuple[Floats, Floats]:
     """Return the different rows but for 0, and how often each occurs."""
-    codes = np.zeros(len(rows), np.int64)
-    for column in rows.T:
-        values, which = np.unique(column, return_inverse=True)
-        _, codes = np.unique(codes * len(values) + which.reshape(-1), return_inverse=True)
-    _, first, counts = np.unique(codes, return_index=True, return_counts=True)
+    # Rows are compared as bytes, which 0 and -0 do not share.
+    keys = np.ascontiguousarray(rows + 0.0).view(f"V{rows.itemsize * rows.shape[1]}")
+    _, first, counts = np.unique(keys, return_index=True, return_counts=True)
     found = rows[first]
     used = found.any(axis=1)
     return found[used], counts[used].astype(np.float64)
