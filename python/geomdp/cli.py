@@ -629,9 +629,9 @@ in at most --l0 cells, chosen at random, with at most --linf records in each.
 
 Epsilon is the privacy loss of the whole table for one individual. Every run draws
 fresh noise and costs epsilon again; --budget books it in a ledger of
-accounting.Budget.open before any noise is drawn, or refuses it. All cells are read
-as text, and all of IN is held in memory. This needs geomdp[tables] and pandas,
-Polars or PyArrow.""",
+accounting.Budget.open before any noise is drawn, or refuses it. All cells are
+read as text, and all of IN is held in memory. This needs geomdp[tables] and
+pandas, Polars or PyArrow.""",
         "visits.csv noisy.csv --by sex --levels sexes.txt --epsilon 0.5",
         "source target --by --levels --tree --root --leaves-only --individual --l0 --linf "
         "--epsilon --bounds --delimiter --about --budget --rounded",

@@ -60,7 +60,7 @@ class Booking(NamedTuple):
     ids: tuple[str, ...] = ()
     tiers: tuple[tuple[str, Fraction], ...] = ()
 
-    def loss_of(self, seen: Collection[str]) -> Fraction:
+    def _loss_of(self, seen: Collection[str]) -> Fraction:
         """Return the loss by readers who see these tiers; releases without tiers are for all."""
         if not self.tiers:
             return self.loss

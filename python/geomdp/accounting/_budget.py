@@ -576,7 +576,7 @@ class Budget(Uncopied):
                 wanted = f"names of tiers that were booked, such as {parameters.shown([*known])}"
                 raise ValueError(parameters.refusal("tier", name, wanted))
         return decimals.up(
-            max(sum((x.booking.loss_of(tiers) for x in one), Fraction(0)) for one in entries)
+            max(sum((x.booking._loss_of(tiers) for x in one), Fraction(0)) for one in entries)
         )
 
     @property

@@ -300,8 +300,8 @@ individual='patient', l0=2)
             named "all". In a design with `tables`, some table must have the columns together; their
             estimates use all tables.
         tiers : mapping of names to numbers, optional
-            For a release at several precisions, as in :meth:`Table.release`. `epsilon` is then that
-            of one of them, and the accuracy is that of this tier.
+            The tiers of a release at several precisions, such as ``{"public": "0.1",
+            "researchers": 1}``. `epsilon` is then that of one of them, and so is the accuracy.
 
         Returns
         -------
@@ -496,7 +496,7 @@ individual='patient', l0=2)
         ----------
         epsilons : sequence of numbers, or one
             Privacy losses of the whole table. A mapping such as ``{"public": "0.1", "researchers":
-            1}`` is for the tiers of one release, as in :meth:`Table.release`.
+            1}`` is for the tiers of one release.
         alpha
             As in :meth:`accuracy`.
         library : {"pandas", "polars", "pyarrow"}, optional

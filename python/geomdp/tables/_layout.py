@@ -241,8 +241,8 @@ class Layout:
         bounds : (int, int), optional
             The bounds of each mechanism.
         tiers : mapping of names to epsilons, optional
-            As in :meth:`Table.release`: the mechanisms are those of the tier with this epsilon,
-            each a :class:`TierMechanism`, which draws nothing.
+            The tiers of a release at several precisions. The mechanisms are then those of the tier
+            with this epsilon, each a :class:`TierMechanism`, which releases nothing.
 
         Examples
         --------

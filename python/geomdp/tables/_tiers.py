@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from itertools import pairwise
@@ -104,7 +104,7 @@ class TierMechanism(GeometricMechanism):
     def __init__(
         self,
         epsilon: Real,
-        epsilons: Any,
+        epsilons: Sequence[Real],
         sensitivity: Integer = 1,
         bounds: Bounds | None = None,
     ) -> None:
