@@ -563,10 +563,10 @@ class Budget(Uncopied):
         >>> from geomdp import accounting, tables
         >>> table = tables.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
         >>> budget = accounting.Budget(epsilon=2)
-        >>> tiers = table.release(tiers={"public": "0.1", "researchers": 1}, budget=budget)
+        >>> tiers = table.release(tiers={"public": "1/8", "researchers": 1}, budget=budget)
         >>> noisy = table.release(epsilon="0.25", budget=budget)
         >>> budget.epsilon_spent, budget.epsilon_of("public"), budget.epsilon_of("researchers")
-        (1.25, 0.35, 1.25)
+        (1.25, 0.375, 1.25)
 
         """
         entries = self._store.spent().histories(self._groups)
