@@ -195,9 +195,9 @@ class Inversion:
         if not self.room:
             return
         k, most = np.arange(1.0, math.floor(size) + 1), 1 / (level * _PART * _NONE)
-        below = np.sqrt(bend**2 - (k * self.step * self.width) ** 2)
+        below = np.sqrt(np.maximum(bend**2 - (k * self.step * self.width) ** 2, 1e-300))
         inverse = math.sinh(bend) / bend * below / np.sinh(below)
-        if sum(x.counts.size for x in terms) < _SHARED * (ratios.size - 1):
+        if _different(terms) < _SHARED * (ratios.size - 1):
             kept = np.log(inverse) + damping(terms, k * self.step) < math.log(most)
             k, inverse = k[kept], inverse[kept]
         many = max(1, _AT_ONCE // max(1, k.size))
@@ -248,11 +248,18 @@ class Inversion:
 
 def deviations(terms: Sequence[Term], ratios: Floats) -> Floats:
     """Return the standard deviation of each sum of a first one minus a ratio times a second."""
-    variances = [
-        variance(x.rate) * (x.counts @ (x.weights[:, :1] - ratios * x.weights[:, 1:]) ** 2)
-        for x in terms
-    ]
-    return np.sqrt(np.sum(variances, axis=0))  # type: ignore[no-any-return]
+    found, many = np.zeros(ratios.shape), max(1, _AT_ONCE // max(1, _different(terms)))
+    for x in terms:
+        for start in range(0, ratios.size, many):
+            some = slice(start, start + many)
+            weights = x.weights[:, :1] - ratios[some] * x.weights[:, 1:]
+            found[some] += variance(x.rate) * (x.counts @ weights**2)
+    return np.sqrt(found)
+
+
+def _different(terms: Sequence[Term]) -> int:
+    """Return how many different weights there are."""
+    return sum(x.counts.size for x in terms)
 
 
 def damping(terms: Sequence[Term], frequencies: Floats) -> Floats:
