@@ -212,16 +212,22 @@ class Inversion:
     ) -> tuple[Floats, Floats]:
         """Return the frequencies that count, and for each ratio the factors of their sines."""
         rows = [
-            (one - ratios * two, count, x.rate / 2)
+            (one, two, count, x.rate / 2)
             for x in terms
-            for (one, two), count in zip(x.weights, x.counts, strict=True)
+            for (one, two), count in zip(x.weights.tolist(), x.counts.tolist(), strict=True)
         ]
         # The widest first: most products are soon too small to matter.
-        rows.sort(key=lambda x: -float(x[1] * np.max(np.abs(x[0])) ** 2 / math.sinh(x[2]) ** 2))
+        ends = float(ratios.min()), float(ratios.max())
+
+        def size(row: tuple[float, float, float, float]) -> float:
+            one, two, count, rate = row
+            return count * (max(abs(one - end * two) for end in ends) / math.sinh(rate)) ** 2
+
+        rows.sort(key=size, reverse=True)
         found = np.tile(inverse, (ratios.size, 1))
-        for place, (weights, count, rate) in enumerate(rows, 1):
+        for place, (one, two, count, rate) in enumerate(rows, 1):
             # The tangent is faster than the sine, whose square follows.
-            squares = np.tan(np.outer(weights, k * (self.step / 2)))
+            squares = np.tan(np.outer(one - ratios * two, k * (self.step / 2)))
             squares *= squares
             if count == 1:
                 found *= 1 + squares / math.tanh(rate) ** 2
