@@ -206,9 +206,9 @@ class Inversion:
         if not self.room:
             return
         k, most = np.arange(1.0, math.floor(size) + 1), 1 / (level * _PART * _NONE)
-        below = np.sqrt(bend**2 - (k * self.step * self.width) ** 2)
+        below = np.sqrt(np.maximum(bend**2 - (k * self.step * self.width) ** 2, 1e-300))
         inverse = math.sinh(bend) / bend * below / np.sinh(below)
-        if sum(x.counts.size for x in terms) < _SHARED * (ratios.size - 1):
+        if _different(terms) < _SHARED * (ratios.size - 1):
             kept = np.log(inverse) + damping(terms, k * self.step) < math.log(most)
             k, inverse = k[kept], inverse[kept]
         many = max(1, _AT_ONCE // max(1, k.size))
@@ -223,16 +223,22 @@ class Inversion:
     ) -> tuple[Floats, Floats]:
         """Return the frequencies that count, and for each ratio the factors of their sines."""
         rows = [
-            (one - ratios * two, count, x.rate / 2)
+            (one, two, count, x.rate / 2)
             for x in terms
-            for (one, two), count in zip(x.weights, x.counts, strict=True)
+            for (one, two), count in zip(x.weights.tolist(), x.counts.tolist(), strict=True)
         ]
         # The widest first: most products are soon too small to matter.
-        rows.sort(key=lambda x: -float(x[1] * np.max(np.abs(x[0])) ** 2 / math.sinh(x[2]) ** 2))
+        ends = float(ratios.min()), float(ratios.max())
+
+        def size(row: tuple[float, float, float, float]) -> float:
+            one, two, count, rate = row
+            return count * (max(abs(one - end * two) for end in ends) / math.sinh(rate)) ** 2
+
+        rows.sort(key=size, reverse=True)
         found = np.tile(inverse, (ratios.size, 1))
-        for place, (weights, count, rate) in enumerate(rows, 1):
+        for place, (one, two, count, rate) in enumerate(rows, 1):
             # The tangent is faster than the sine, whose square follows.
-            squares = np.tan(np.outer(weights, k * (self.step / 2)))
+            squares = np.tan(np.outer(one - ratios * two, k * (self.step / 2)))
             squares *= squares
             if count == 1:
                 found *= 1 + squares / math.tanh(rate) ** 2
@@ -259,11 +265,18 @@ class Inversion:
 
 def deviations(terms: Sequence[Term], ratios: Floats) -> Floats:
     """Return the standard deviation of each sum of a first one minus a ratio times a second."""
-    variances = [
-        variance(x.rate) * (x.counts @ (x.weights[:, :1] - ratios * x.weights[:, 1:]) ** 2)
-        for x in terms
-    ]
-    return np.sqrt(np.sum(variances, axis=0))  # type: ignore[no-any-return]
+    found, many = np.zeros(ratios.shape), max(1, _AT_ONCE // max(1, _different(terms)))
+    for x in terms:
+        for start in range(0, ratios.size, many):
+            some = slice(start, start + many)
+            weights = x.weights[:, :1] - ratios[some] * x.weights[:, 1:]
+            found[some] += variance(x.rate) * (x.counts @ weights**2)
+    return np.sqrt(found)
+
+
+def _different(terms: Sequence[Term]) -> int:
+    """Return how many different weights there are."""
+    return sum(x.counts.size for x in terms)
 
 
 def damping(terms: Sequence[Term], frequencies: Floats) -> Floats:
