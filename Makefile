@@ -7,6 +7,11 @@ CRITERION ?= --quick
 # Runs a check; with RECORD=1, also keeps its figures. Only whole runs are recorded.
 RECORDED := $(PYTHON) scripts/evidence.py record
 export RECORD
+# Installs R and what its package needs.
+R_PACKAGES := bash scripts/install.sh program Rscript r-base-core && \
+	for each in jsonlite knitr reticulate rmarkdown; do \
+		bash scripts/install.sh program /usr/lib/R/site-library/$$each r-cran-$$each || exit 1; \
+	done
 SOURCES := Cargo.lock Cargo.toml pyproject.toml .cargo/config.toml \
 	$(shell find python rust/core/src rust/python -type f -not -name '*.pyc')
 
@@ -115,6 +120,7 @@ faults: $(VENV)/.engines ## plant FAULTS, all unless given; a test must catch ea
 	bash scripts/install.sh extras machine-code
 	bash scripts/install.sh extras site
 	bash scripts/install.sh program chromium
+	$(R_PACKAGES)
 	$(if $(filter-out --checked,$(FAULTS)),,$(RECORDED) faults) $(PYTHON) scripts/plant_faults.py $(FAULTS)
 
 clusters: $(VENV)/.engines ## on Spark, Dask and Ray, with workers that are killed; DAY=1 leaves most to the night
@@ -140,10 +146,7 @@ site: notebooks  ## the site with the notebooks and the page of a table, in chro
 	$(PY) -m pytest tests/browser
 
 readers: develop ## the reader in R against the library, and its package: R CMD check, vignette
-	bash scripts/install.sh program Rscript r-base-core
-	for each in jsonlite knitr reticulate rmarkdown; do \
-		bash scripts/install.sh program /usr/lib/R/site-library/$$each r-cran-$$each || exit 1; \
-	done
+	$(R_PACKAGES)
 	$(PY) -m pytest tests/readers
 
 ## Before a release, or by night: all of the gate, whatever was touched, and an hour of searches

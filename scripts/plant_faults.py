@@ -42,7 +42,13 @@ OF_MACHINE_CODE = ("tests/constant_time/check_instructions.py", "tests/draw/prov
 #: Compares the draw of the proof with the kernel's.
 MODEL = "tests/draw/check_proof.py --day Model.v"
 #: The gate does not run the first of these, and the others take minutes with a fault.
-NIGHT = ("tests/draw/prove_", "tests/draw/check_proof.py", "tests/clusters/", "tests/browser/")
+NIGHT = (
+    "tests/draw/prove_",
+    "tests/draw/check_proof.py",
+    "tests/clusters/",
+    "tests/browser/",
+    "tests/readers/",
+)
 QUICK = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16"}
 IGNORED = (".git", ".venv", "target", "dist", "*.so", "__pycache__")
 #: The tree of this thread.
