@@ -15,8 +15,9 @@ import pyarrow as pa
 import pytest
 
 from geomdp import GeometricMechanism
+from geomdp.accounting import Budget
 from geomdp.keyed import ReleaseKey
-from geomdp.tables import Design
+from geomdp.tables import Design, choose_limit
 from individuals import CELLS, PAIRS, visits
 from statistics_ import equal_as_often_as_independent
 
@@ -73,6 +74,8 @@ class Engine(NamedTuple):
     tabulate: Any = None
     #: Adds up a column of a frame into the table of a design, where the engine can.
     add_up: Any = None
+    #: Chooses a limit from the records of a frame, where the engine can.
+    choose: Any = None
 
 
 def night(*values: Any) -> list[Any]:
@@ -264,6 +267,35 @@ class Tables:
         who, added = (np.array(found.frame[name]) for name in ("who", "euros"))
         assert np.bincount(who, added).tolist() == [7] * 20
         assert found.sensitivity == 7
+
+    def test_a_limit_is_that_of_one_machine(self, engine: Engine) -> None:
+        """Of individuals whose records are in several parts, without noise."""
+        rows = np.arange(1000)
+        who = rows % 40 % (1 + rows % 9)
+        records = pa.table({"who": who, "n": rows // 40 % 7, "euros": rows % 101})
+        levels, frame = {"n": [6, 9, 0, 3]}, engine.frame(records)
+        for limit, design, column in (
+            ("l0", Design(levels, individual="who", l0=4), None),
+            ("linf", Design(levels, individual="who", l0=4, linf=90), None),
+            ("l1", Design(levels, individual="who", l1=400), None),
+            ("bounds", Design(levels, individual="who", l0=2), "euros"),
+            ("bounds", Design(levels), "euros"),
+        ):
+            asked: Any = {"epsilon": 10**5, "share": "0.6", "column": column}
+            found = engine.choose(design, frame, limit, **asked)
+            wanted = choose_limit(design, records, limit, **asked)
+            assert found.limit == wanted.limit
+            assert found.design == wanted.design
+            assert found.table.counts.tolist() == wanted.table.counts.tolist()
+        with pytest.raises(TypeError, match=r"use geomdp\.tables\.\w+"):
+            choose_limit(design, frame, "bounds", column="euros", epsilon=1)
+        budget = Budget(epsilon=1)
+        for limit, share in (("l2", "0.5"), ("bounds", 2)):
+            with pytest.raises(ValueError, match=r"limit = 'l2'|share = 2"):
+                engine.choose(
+                    design, frame, limit, column="euros", epsilon=1, share=share, budget=budget
+                )
+        assert budget.spent == []
 
     def test_sums_that_cannot_be_bounded_raise(self, engine: Engine) -> None:
         frame = engine.frame(pa.table({"n": [1, 2], "x": [1.0, 2.0]}))

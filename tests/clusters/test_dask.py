@@ -152,7 +152,8 @@ def engine() -> Engine:
         return lazy.persist()
 
     dask = geomdp.tables.dask
-    return Engine(frame, release_columns, found, keep, draw, ValueError, dask.count, dask.sum)
+    tables = dask.count, dask.sum, dask.choose_limit
+    return Engine(frame, release_columns, found, keep, draw, ValueError, *tables)
 
 
 class TestContract(Contract, Tables):

@@ -180,6 +180,7 @@ def engine(spark: SparkSession) -> Engine:
         PySparkException,
         geomdp.tables.spark.count,
         geomdp.tables.spark.sum,
+        geomdp.tables.spark.choose_limit,
     )
 
 

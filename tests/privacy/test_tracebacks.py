@@ -47,7 +47,7 @@ FOLDER = tempfile.TemporaryDirectory()
 
 
 def stream() -> streams.Stream:
-    return streams.Stream.open(Path(FOLDER.name) / "s.jsonl", horizon=4, epsilon="1e-6", arity=2)
+    return streams.Stream.open(Path(FOLDER.name) / "s.jsonl", horizon=4, epsilon="1e-9", arity=2)
 
 
 #: An object of each class whose calls see exact counts.

@@ -254,7 +254,7 @@ def test_all_noise_comes_from_the_mechanism_and_sums_are_not_kept(tmp_path: Path
     """No exact count of a node is in what a release leaves: objects, pickles, text, files."""
     counts = {leaf: 10**9 + 1234567 * (place + 1) for place, leaf in enumerate(TREE.leaves)}
     exact = sums_of(TREE, counts)
-    noisy = TREE.release(counts, epsilon="0.000001")
+    noisy = TREE.release(counts, epsilon="1e-8")
     noisy.estimates(), noisy.intervals(0.05), noisy.consistent()
     noisy.save(tmp_path / "a.csv", certificate=True)
     noisy.save(tmp_path / "a.parquet")

@@ -165,7 +165,7 @@ def test_what_was_left_out_follows_from_a_total() -> None:
     design = Design({"page": ["home", "help", "blog", "shop"]})
     table = design.count(pages)
     release, other = table.release(epsilon=1, at_least=40), table.release(epsilon=1)
-    alpha = Fraction(1, 10**6)
+    alpha = Fraction(1, 10**7)  # three intervals
     for total in (982, other, other._to_multiples(10)):
         low, high = release.left_out(total, alpha=alpha).iloc[0].tolist()
         assert 0 <= low <= 12 <= high <= 250

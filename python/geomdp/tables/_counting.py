@@ -70,9 +70,7 @@ def _read(
     design: Layout, data: Any, counts: Any, bounds: tuple[int, int] | None, *, alone: bool = False
 ) -> tuple[Layout, Library, _Ints | None, _Ints, _Ints]:
     """Return the design, the library of the data, and :func:`groups`, after all refusals."""
-    root = type(data).__module__.partition(".")[0]
-    if engine := next((name for name, library in CLUSTERS.items() if library == root), None):
-        raise TypeError(f"data has its records on a cluster: use geomdp.tables.{engine}")
+    check_here(data)
     if counts is not None and bounds is None and design.individual is not None:
         raise ValueError(
             f"counts {parameters.given(counts)} are not accepted with individuals, which counts "
@@ -81,6 +79,13 @@ def _read(
     if counts is not None and bounds is None:
         _check_no_totals(design, counts)
     return groups(design, data, counts, bounds, alone=alone)
+
+
+def check_here(data: Any) -> None:
+    """Refuse data whose records are on a cluster."""
+    root = type(data).__module__.partition(".")[0]
+    if engine := next((name for name, library in CLUSTERS.items() if library == root), None):
+        raise TypeError(f"data has its records on a cluster: use geomdp.tables.{engine}")
 
 
 def groups(

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    Required,
+    TypeAlias,
+    TypedDict,
+    Unpack,
+    get_args,
+)
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +29,6 @@ from geomdp._uncopied import unseen
 from geomdp.tables import _counting, _layout, _release
 from geomdp.tables._contributions import sorted_by, starts
 from geomdp.tables._design import Design
-from geomdp.tables._engines import CLUSTERS
 from geomdp.tables._layout import MOST_VALUE
 from geomdp.tables._table import Table
 
@@ -27,11 +36,29 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from geomdp.accounting import Budget
+    from geomdp.tables._layout import Layout
+    from geomdp.tables._native import Library
     from geomdp.tables._noisy import NoisyTable
     from geomdp.tables._released import Released
 
 Limit: TypeAlias = Literal["l0", "linf", "l1", "bounds"]
 _Ints: TypeAlias = NDArray[np.int64]
+#: Counts the rows of some data for a design and a column, by a function as :func:`_counting.tally`.
+_Count: TypeAlias = Callable[[Design, Any, Any], "tuple[Library, tuple[_Ints, _Ints]]"]
+
+
+class Options(TypedDict, total=False):
+    """The arguments of :func:`choose_limit` that are given by name."""
+
+    epsilon: Required[Real]
+    share: Real
+    column: Any
+    limits: Sequence[Integer] | None
+    budget: Budget | None
+    label: str | None
+    corrects: Released | None
+    save: str | PathLike[str] | None
+    about: Mapping[str, str] | None
 
 
 @_notebook.showable
@@ -194,7 +221,8 @@ def choose_limit(
     Raises
     ------
     TypeError
-        If `data` is not a frame that :meth:`Design.count` takes, or its records are on a cluster.
+        If `data` is not a frame that :meth:`Design.count` takes. Records on a cluster go to
+        ``choose_limit`` of :mod:`geomdp.tables.spark` or :mod:`geomdp.tables.dask`.
     ValueError
         If the design has no individual and `limit` is not ``"bounds"``, if it has another kind of
         limit, or if the budget does not allow the release.
@@ -212,8 +240,30 @@ def choose_limit(
     (2, 2, 1.0)
 
     """
+    _counting.check_here(data)
+    return chosen(
+        design,
+        limit,
+        lambda design, column, tally: tally(design, data, column)[1:],
+        epsilon=epsilon,
+        share=share,
+        column=column,
+        limits=limits,
+        budget=budget,
+        label=label,
+        corrects=corrects,
+        save=save,
+        about=about,
+    )
+
+
+def chosen(design: Design, limit: Limit, count: _Count, **options: Unpack[Options]) -> ChosenLimit:
+    """Return a limit from what :func:`choose_limit` counts, once nothing is refused."""
     if not isinstance(design, Design):
         raise TypeError(parameters.foreign("design", design, "a Design"))
+    how: dict[str, Any] = dict(options)
+    column, budget = how.pop("column", None), how.pop("budget", None)
+    share, limits = how.pop("share", "0.95"), how.pop("limits", None)
     _check(_layout.counting(design), limit, column)
     kept = parameters.positive_fraction("share", share)
     if kept >= 1:
@@ -228,30 +278,32 @@ def choose_limit(
         l1=once,
         neighbours=design.neighbours,
     )
-    how: dict[str, Any] = {
-        **{"epsilon": epsilon, "label": label, "corrects": corrects},
-        **{"save": save, "about": about},
-    }
     # Refused before anything is read.
     _release.prepare(counted, None, **how)
-    if type(data).__module__.partition(".")[0] in CLUSTERS.values():
-        raise TypeError(
-            "data has its records on a cluster: collect the columns of the design, such as for a "
-            "sample of individuals"
-        )
-    _, library, people, cells, records = _counting.groups(
-        design, data, column, None if column is None else (0, given[-1])
-    )
-    needed = _needed(limit, people, cells, records)
-    places = np.minimum(np.searchsorted(given, needed), len(given) - 1)
-    exact = np.arange(len(given)), np.bincount(places, minlength=len(given))
+    library, found = count(design, column, partial(_tally, limit, given))
+    exact = _counting.added(counted, *found)
     table = Table(counted, library, exact).release(budget=budget, **how)
     total, above = _above(table)
     fits = (k for k, more in zip(given, above, strict=False) if more <= (1 - kept) * total)
-    chosen = next(fits, given[-1])
+    found_limit = next(fits, given[-1])
     if limit != "bounds":
-        design = Design(**(design._arguments() | {limit: chosen}))
-    return ChosenLimit(limit, chosen, kept, design, table)
+        design = Design(**(design._arguments() | {limit: found_limit}))
+    return ChosenLimit(limit, found_limit, kept, design, table)
+
+
+def _tally(
+    limit: Limit, given: list[int], design: Layout, data: Any, column: Any
+) -> tuple[Layout, Library, tuple[_Ints, _Ints]]:
+    """Return how many individuals need each of the limits, as :func:`_counting.tally` does cells.
+
+    All records of an individual are in the data.
+    """
+    bounds = None if column is None else (0, given[-1])
+    design, library, people, cells, records = _counting.groups(design, data, column, bounds)
+    needed = _needed(limit, people, cells, records)
+    places = np.minimum(np.searchsorted(given, needed), len(given) - 1)
+    exact = np.arange(len(given)), np.bincount(places, minlength=len(given))
+    return design, library, exact
 
 
 def _check(design: Design, limit: Any, column: Any) -> None:

@@ -13,7 +13,8 @@ import pickle
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, cast
+from functools import partial
+from typing import Any, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,8 @@ from geomdp.tables import _ids
 from geomdp.tables._counting import added, columns_of, tally
 from geomdp.tables._design import Design
 from geomdp.tables._layout import counting, summing
-from geomdp.tables._native import categories, of_categories, of_objects
+from geomdp.tables._limits import ChosenLimit, Limit, Options, chosen
+from geomdp.tables._native import Library, categories, of_categories, of_objects
 from geomdp.tables._table import Table
 
 with installed_by("geomdp[dask]"):
@@ -41,7 +43,7 @@ with installed_by("geomdp[dask]"):
 
     from geomdp.tables._engines import dask_internals
 
-__all__ = ["count", "sum", "release_columns", "release"]
+__all__ = ["count", "sum", "choose_limit", "release_columns", "release"]
 
 
 @unseen
@@ -128,8 +130,53 @@ def sum(  # noqa: A001
     return _table(summing(design, column, bounds), frame, column)
 
 
+@unseen
+def choose_limit(
+    design: Design, frame: dd.DataFrame, limit: Limit, **options: Unpack[Options]
+) -> ChosenLimit:
+    """Choose a limit on the contributions of individuals, at a part of epsilon.
+
+    As :func:`geomdp.tables.choose_limit`, on the workers: :func:`count` says how.
+
+    Parameters
+    ----------
+    design, frame
+        As for :func:`count`.
+    limit, **options
+        As in :func:`geomdp.tables.choose_limit`.
+
+    Returns
+    -------
+    ChosenLimit
+        The limit, the design with it, and the noisy counts, in this process.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd
+    >>> import pandas as pd
+    >>> from geomdp.tables import Design
+    >>> from geomdp.tables.dask import choose_limit, count
+    >>> visits = pd.DataFrame({"who": range(900), "town": "x"})
+    >>> visits = dd.from_pandas(visits, npartitions=2)
+    >>> design = Design({"town": ["x", "y", "z"]}, individual="who", l0=3)
+    >>> chosen = choose_limit(design, visits, "l0", epsilon=1)
+    >>> count(chosen.design, visits).sensitivity
+    1
+
+    """
+    return chosen(design, limit, partial(_counted, frame), **options)
+
+
 def _table(design: Design, frame: dd.DataFrame, counts: str | None) -> Table:
     """Return the exact counts of a design, or its sums of a column."""
+    library, found = _counted(frame, design, counts, tally)
+    return Table(design, library, added(design, *found))
+
+
+def _counted(
+    frame: dd.DataFrame, design: Design, counts: str | None, tally: Any
+) -> tuple[Library, tuple[Any, Any]]:
+    """Return the cells of all tasks and their counts, by a function that counts the rows of one."""
     if not isinstance(frame, dd.DataFrame):
         raise TypeError(f"frame has type {type(frame).__name__}: give a DataFrame of Dask")
     known = list(frame.columns)
@@ -148,9 +195,9 @@ def _table(design: Design, frame: dd.DataFrame, counts: str | None) -> Table:
     if who:
         rows = rows.shuffle(on=who, ignore_index=True)
     evaluate: Any = compute
-    parts = [delayed(_tallied)(part, design, counts) for part in rows.to_delayed()]
+    parts = [delayed(_tallied)(part, design, counts, tally) for part in rows.to_delayed()]
     cells, sizes = map(np.concatenate, zip(*evaluate(*parts), strict=True))
-    return Table(design, library, added(design, cells, sizes))
+    return library, (cells, sizes)
 
 
 def release_columns(
@@ -358,7 +405,7 @@ def _release_columns(
 
 
 @unseen
-def _tallied(part: Any, design: Design, counts: Any) -> tuple[Any, Any]:
+def _tallied(part: Any, design: Design, counts: Any, tally: Any) -> Any:
     """Return the cells of a partition that have records, and how many."""
     return tally(design, part, counts)[2]
 

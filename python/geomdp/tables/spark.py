@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from functools import partial
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -30,6 +31,8 @@ from geomdp.tables._contributions import checked, words
 from geomdp.tables._counting import added, columns_of, tally
 from geomdp.tables._design import Design
 from geomdp.tables._layout import counting, summing
+from geomdp.tables._limits import ChosenLimit, Limit, Options, chosen
+from geomdp.tables._native import Library
 from geomdp.tables._table import Table
 
 with installed_by("geomdp[spark]"):
@@ -40,7 +43,7 @@ with installed_by("geomdp[spark]"):
 
     from geomdp.tables._engines import spark_internals, spark_plan
 
-__all__ = ["count", "sum", "release_columns", "bound_contributions"]
+__all__ = ["count", "sum", "choose_limit", "release_columns", "bound_contributions"]
 
 
 @unseen
@@ -131,17 +134,61 @@ def sum(  # noqa: A001
     return _table(summing(design, column, bounds), frame, column)
 
 
+@unseen
+def choose_limit(
+    design: Design, frame: DataFrame, limit: Limit, **options: Unpack[Options]
+) -> ChosenLimit:
+    """Choose a limit on the contributions of individuals, at a part of epsilon.
+
+    As :func:`geomdp.tables.choose_limit`, on the executors: :func:`count` says how.
+
+    Parameters
+    ----------
+    design, frame
+        As for :func:`count`.
+    limit, **options
+        As in :func:`geomdp.tables.choose_limit`.
+
+    Returns
+    -------
+    ChosenLimit
+        The limit, the design with it, and the noisy counts, on the driver.
+
+    Examples
+    --------
+    >>> from pyspark.sql import SparkSession
+    >>> from geomdp.tables import Design
+    >>> from geomdp.tables.spark import choose_limit, count
+    >>> spark = SparkSession.builder.master("local[1]").getOrCreate()
+    >>> visits = spark.sql("SELECT id AS who, 'x' AS town FROM range(900)")
+    >>> design = Design({"town": ["x", "y", "z"]}, individual="who", l0=3)
+    >>> chosen = choose_limit(design, visits, "l0", epsilon=1)
+    >>> count(chosen.design, visits).sensitivity
+    1
+
+    """
+    return chosen(design, limit, partial(_counted, frame), **options)
+
+
 def _table(design: Design, frame: DataFrame, counts: str | None) -> Table:
     """Return the exact counts of a design, or its sums of a column."""
+    library, found = _counted(frame, design, counts, tally)
+    return Table(design, library, added(design, *found))
+
+
+def _counted(
+    frame: DataFrame, design: Design, counts: str | None, tally: Any
+) -> tuple[Library, tuple[Any, Any]]:
+    """Return the cells of all tasks and their counts, by a function that counts the rows of one."""
     _check_batch(frame)
     _check_stable(frame)
     names, places, placed = _placed(frame)
     used, who = columns_of(design, counts, names), _ids.columns(design.individual)
-    chosen = placed.select(*(places[names.index(only(each, names))] for each in used))
+    picked = placed.select(*(places[names.index(only(each, names))] for each in used))
     # Without rows, this checks the arguments.
-    _, library, _ = tally(design, chosen.limit(0).toArrow().rename_columns(used), counts)
+    _, library, _ = tally(design, picked.limit(0).toArrow().rename_columns(used), counts)
     if who:
-        chosen = chosen.repartition(*(places[names.index(each)] for each in who))
+        picked = picked.repartition(*(places[names.index(each)] for each in who))
 
     def counted(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         if read := list(batches):
@@ -149,9 +196,9 @@ def _table(design: Design, frame: DataFrame, counts: str | None) -> Table:
             _, _, occupied = tally(design, rows, counts)
             yield RecordBatch.from_arrays([*map(array, occupied)], ["cell", "n"])
 
-    found = chosen.mapInArrow(counted, "cell long, n long").toArrow()
+    found = picked.mapInArrow(counted, "cell long, n long").toArrow()
     cells, sizes = (found.column(name).to_numpy() for name in ("cell", "n"))
-    return Table(design, library, added(design, cells, sizes))
+    return library, (cells, sizes)
 
 
 def release_columns(
