@@ -357,8 +357,7 @@ def within(
     low, high, result = low.copy(), high.copy(), np.zeros(tree.size, np.int64)
     least, merged = low.copy(), []
     # The increments of all nodes of a level, and the node that each belongs to.
-    costs: _Floats = np.zeros(0)
-    owners = np.zeros(0, np.int64)
+    costs, owners = np.zeros(0), np.zeros(0, np.int64)
     for depth in reversed(range(tree.depth + 1)):
         nodes, below, inner = tree.level(depth), tree.below(depth), tree.inner[depth]
         least[inner] = tree.over_children(depth, low[below])
@@ -375,8 +374,8 @@ def within(
         inside = costs[order[_ranges(starts + (low - least)[inner], (high - low)[inner])]]
         owners = np.repeat(np.arange(nodes.start, nodes.stop), sizes)
         steps = _ranges(np.zeros_like(sizes), sizes)
-        slopes = np.repeat(2 * (low - values)[nodes], sizes) + 2 * steps + 1
-        costs = slopes * np.repeat(weights[nodes], sizes)
+        costs = np.repeat(weights[nodes], sizes)
+        costs *= np.repeat(2 * (low - values)[nodes], sizes) + 2 * steps + 1
         costs[np.repeat(tree.children[nodes] > 0, sizes)] += inside
     roots = tree.level(0)
     result[roots] = low[roots] + np.bincount(owners[costs < 0], minlength=tree.roots)
