@@ -241,23 +241,72 @@ def year_of_stream() -> tuple[str, Call, Call]:
     return "a year of days of 10^5 cells in a stream, to noisy files of days alone", ours, theirs
 
 
-@row
-def tree_of_a_million_leaves() -> tuple[str, Call, Call]:
-    leaves = 10**6
+def places(leaves: int) -> dict[str, str]:
+    """Return the parents of named places, in 1000 regions of a country."""
     regions = {f"place {n}": f"region {n % 1000}" for n in range(leaves)}
-    tree = Hierarchy(regions | {f"region {n}": "country" for n in range(1000)})
-    mechanism, counts = GeometricMechanism(1.0), np.arange(leaves) % 100
+    return regions | {f"region {n}": "country" for n in range(1000)}
 
-    def ours() -> None:
-        noisy = tree.release(counts, epsilon=1)
-        noisy.estimates()
-        noisy.intervals(alpha=0.05)
+
+def of_tree(leaves: int, what: str, ask: Callable[[Any], object]) -> tuple[str, Call, Call]:
+    """Ask a new release each time. What is made once for a tree, such as its names, is there."""
+    tree, counts = Hierarchy(places(leaves)), np.arange(leaves) % 100
+    name = f"{what} of a tree of {leaves:,} leaves, to noise on the leaves"
+    return (
+        name,
+        lambda: ask(tree.release(counts, epsilon=1)),
+        lambda: MECHANISM.release(counts),
+    )
+
+
+@row
+def tree_release() -> tuple[str, Call, Call]:
+    return of_tree(10**6, "release", lambda noisy: noisy)
+
+
+@row
+def tree_estimates() -> tuple[str, Call, Call]:
+    return of_tree(10**6, "release and estimates", lambda noisy: noisy.estimates())
+
+
+@row
+def tree_consistent() -> tuple[str, Call, Call]:
+    return of_tree(10**6, "release and consistent counts", lambda noisy: noisy.consistent())
+
+
+@row
+def tree_intervals() -> tuple[str, Call, Call]:
+    return of_tree(10**6, "release and intervals", lambda noisy: noisy.intervals(alpha=0.05))
+
+
+@row
+def small_tree_intervals() -> tuple[str, Call, Call]:
+    return of_tree(10**5, "release and intervals", lambda noisy: noisy.intervals(alpha=0.05))
+
+
+def built(make: Callable[[list[str]], Any], name: str) -> tuple[str, Call, Call]:
+    """Pandas looks every parent up among the children, each of which is there once."""
+    pairs = places(10**6)
+    children, parents = make([*pairs]), make([*pairs.values()])
+
+    def looked_up() -> object:
+        index = pd.Index(children)
+        return index.is_unique and index.get_indexer(pd.Index(parents))
 
     return (
-        "release, estimates and intervals of a tree of 10^6 leaves, to noise on the leaves",
-        ours,
-        lambda: mechanism.release(counts),
+        f"a tree of 1,000,000 leaves from two {name}, to a look-up of parents in pandas",
+        lambda: Hierarchy(children, parents),
+        looked_up,
     )
+
+
+@row
+def tree_of_lists() -> tuple[str, Call, Call]:
+    return built(list, "lists")
+
+
+@row
+def tree_of_columns() -> tuple[str, Call, Call]:
+    return built(pd.Series, "columns of pandas")
 
 
 def noisy_cells(*sizes: int, size: int = 10**4) -> tuple[Any, NDArray[np.int64]]:
@@ -432,6 +481,22 @@ def read_release(noisy: Any, read: Any, name: str, end: str) -> tuple[str, Call,
     theirs = {"csv": pd.read_csv, "parquet": pd.read_parquet}[end]
     usual = f"`pandas.read_{end}` of its rows"
     return f"reading {name} from {end}, to {usual}", lambda: read(path), lambda: theirs(path)
+
+
+def read_places(end: str) -> tuple[str, Call, Call]:
+    tree = Hierarchy(places(10**6))
+    noisy = tree.release(np.zeros(len(tree), np.int64), epsilon=1)
+    return read_release(noisy, geomdp.read, "a tree of 1,000,000 leaves", end)
+
+
+@row
+def read_tree_csv() -> tuple[str, Call, Call]:
+    return read_places("csv")
+
+
+@row
+def read_tree_parquet() -> tuple[str, Call, Call]:
+    return read_places("parquet")
 
 
 def read_table(end: str) -> tuple[str, Call, Call]:

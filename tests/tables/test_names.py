@@ -2,9 +2,13 @@
 
 import csv
 import json
+import math
 import pickle
 import re
 from collections import Counter
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +22,8 @@ from hypothesis import strategies as st
 
 import geomdp
 from geomdp import cli
-from geomdp.tables import Design, Hierarchy
+from geomdp._inputs import parameters
+from geomdp.tables import Design, Hierarchy, _formats, _hierarchy, _levels
 
 NAMES = ["country", "region", "tract"]
 PLACES = [
@@ -38,6 +43,8 @@ NODES = [
     *("Norway/Oslo/Oslo", "Frogner", "Norway/Agder/Evje", "Chad/Oslo/Evje"),
 ]
 KEY = tuple(NAMES)
+#: The same object twice, which is not equal to itself.
+NAN = float("nan")
 #: So little noise that counts are exact but for a probability of exp(-100).
 CLEAR = 400
 
@@ -427,3 +434,198 @@ def test_a_tree_of_many_leaves_has_the_names_of_a_walk() -> None:
     ).assign(c=(places % 10).astype(str))
     tree = Hierarchy.from_columns(frame, ["a", "b", "c"], root="all")
     assert tree.leaves == [f"{k // 1000}/{k // 10 % 100}/{k % 10}" for k in range(n)]
+
+
+# A column of names is looked at as a whole; here each is looked at by itself
+
+ODD = st.one_of(
+    st.text(alphabet="ab\ud800\udc00'=", max_size=2),
+    st.integers(-3, 3),
+    st.sampled_from([2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 2**64]),
+    st.sampled_from([None, True, False, 0.0, -0.0, 1.5, math.inf, math.nan, NAN, b"a", (1, 2)]),
+    st.sampled_from([np.int64(1), np.float64(2.5), np.str_("a"), np.bool_(True), np.float32(0.1)]),
+    st.sampled_from([np.datetime64("2026-01-01"), np.datetime64("2026-01-01T00:00:01", "s")]),
+    st.sampled_from([date(2026, 1, 1), datetime(2026, 1, 1), datetime(2026, 1, 1, tzinfo=UTC)]),
+    st.sampled_from([pd.Timestamp("2026-01-01"), pd.NaT, pd.NA, Decimal(1), Fraction(1)]),
+)
+ALIKE = st.one_of(
+    *(st.lists(each, max_size=5) for each in (st.text(max_size=2), st.integers(), st.floats())),
+    st.lists(ODD, max_size=5),
+    st.lists(st.one_of(st.none(), st.text(alphabet="ab", max_size=1)), max_size=4),
+)
+
+
+def each_alone(levels: Any) -> list[Any]:
+    """Return levels that every library and file keeps, or raise an error, by one at a time."""
+    items: list[Any] = []
+    for level in levels:
+        items.append(level if type(level) in _levels.TYPES else _levels._of_python(level))
+    if len(set(items)) < len(items) or not items:
+        raise ValueError("are empty or repeat one")
+    kinds = {type(item) for item in items if item is not None}
+    if kinds == {int, float}:
+        items = [None if item is None else _levels._of_equal(float, item) for item in items]
+        kinds = {type(item) for item in items if item is not None}
+    if len(kinds) > 1 or not kinds <= set(_levels.TYPES):
+        raise ValueError("since their types are")
+    for item in items:
+        if isinstance(item, str) and not parameters.is_text(item):
+            raise ValueError("give text that UTF-8 can hold")
+        if type(item) is int and not -(2**63) <= item < 2**63:
+            raise ValueError("give integers of 64 bits")
+        if isinstance(item, float) and not math.isfinite(item):
+            raise ValueError("give finite numbers, and None for nulls")
+        if isinstance(item, datetime) and item.tzinfo is not None:
+            raise ValueError("give times without a zone")
+    if "" in items and None in items:
+        raise ValueError("'' and None look alike in CSV")
+    return items
+
+
+def outcome(call: Any) -> Any:
+    """Return the types and values that a call returns, or its error."""
+    try:
+        found = call()
+    except (TypeError, ValueError) as error:
+        return type(error), str(error)
+    return [(type(item), repr(item)) for item in found]
+
+
+@settings(max_examples=1000, deadline=None)
+@given(ALIKE)
+def test_levels_are_those_that_pass_one_by_one(levels: list[Any]) -> None:
+    slow, fast = outcome(lambda: each_alone(levels)), outcome(lambda: _levels.checked("x", levels))
+    if isinstance(slow, tuple):
+        assert fast[0] == slow[0]
+        assert slow[1] in fast[1]
+    else:
+        assert fast == slow
+    array = np.empty(len(levels), object)
+    array[:] = [*levels]
+    assert outcome(lambda: _levels.checked("x", array)) == fast
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        pd.Categorical(["b", "a"]).categories.to_numpy(),
+        np.array(["a", "\ud800"]),
+        np.array([1.5, math.nan]),
+        np.array([2**63], np.uint64),
+        [-1, -2],  # Of one hash in Python.
+        [0, 2**61 - 1],
+    ],
+)
+def test_levels_of_arrays_and_of_equal_hashes_are_those_that_pass_one_by_one(levels: Any) -> None:
+    slow = outcome(lambda: each_alone(getattr(levels, "tolist", lambda: levels)()))
+    fast = outcome(lambda: _levels.checked("x", levels))
+    assert fast == slow or (fast[0] == slow[0] and slow[1] in fast[1])
+
+
+def one_by_one(children: list[Any], parents: list[Any]) -> dict[Any, Any]:
+    """Return the parent of each node, or raise an error, by one pair at a time."""
+    found: dict[Any, Any] = {}
+    for child, parent in zip(children, parents, strict=True):
+        if child in found:
+            raise ValueError(f"{parameters.shown(child)} is a child twice: give each one once")
+        found[child] = parent
+    for name in (*found, *found.values()):
+        if name != name:  # noqa: PLR0124 (a NaN is not)
+            raise TypeError(f"a node of type {type(name).__name__} is not accepted: give names")
+    if None in found:
+        raise ValueError("None is a child, which is not accepted: give each node a name")
+    if "" in found or "" in found.values():
+        raise ValueError("'' is not accepted as a node: give None as the parent of the root")
+    known = dict.fromkeys([*found, *(each for each in found.values() if each is not None)])
+    return {name: found.get(name) for name in known}
+
+
+@settings(max_examples=1000, deadline=None)
+@given(
+    st.lists(
+        st.tuples(*[st.sampled_from([*"abcd", "", None, 1, True, 2.0, math.nan, NAN, -1, -2])] * 2),
+        max_size=6,
+    )
+)
+def test_pairs_are_those_that_pass_one_by_one(pairs: list[tuple[Any, Any]]) -> None:
+    children, parents = [child for child, _ in pairs], [parent for _, parent in pairs]
+
+    def joined(children: list[Any], parents: list[Any]) -> dict[Any, Any]:
+        names, above = _hierarchy._joined(*_hierarchy._pairs(children, parents))
+        ends = [*names, None]
+        return {name: ends[place] for name, place in zip(names, above.tolist(), strict=True)}
+
+    slow = outcome(lambda: one_by_one(children, parents))
+    assert outcome(lambda: joined(children, parents)) == slow
+    if isinstance(slow, list):
+        assert joined(children, parents) == one_by_one(children, parents)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.text(alphabet="a1'=+-@\t\r\n,", max_size=4), max_size=6))
+def test_cells_are_those_that_are_written_and_read_one_by_one(texts: list[str]) -> None:
+    written = _formats._each(_formats._escaped, texts)
+    assert written == [*map(_formats._escaped, texts)]
+    assert _formats._each(_formats._unescaped, written) == texts
+    slow = outcome(lambda: [*map(_formats._unescaped, texts)])
+    assert outcome(lambda: _formats._each(_formats._unescaped, texts)) == slow
+
+
+def stated(change: Any, folder: Path) -> Any:
+    """Return a tree that was read from a file whose description was changed."""
+    noisy = Hierarchy({"a": "all", "b": "all", "c": "b"}).release({"a": 1, "c": 2}, epsilon=1)
+    noisy.save(folder / "a.csv", overwrite=True)
+    said = json.loads((folder / "a.csv.json").read_text())
+    change(said["geomdp"]["axes"]["node"])
+    (folder / "a.csv.json").write_text(json.dumps(said))
+    return geomdp.read(folder / "a.csv").design._axes[0].hierarchy
+
+
+@pytest.mark.parametrize(
+    "parents",
+    [
+        [-1, 0, 0],
+        [-1, 0, 0, 2, 2],
+        [-1, 0, 0, True],
+        [-1, 0, 0, 2.0],
+        [-1, 0, 0, "2"],
+        [-1, 0, 0, 4],
+        [-1, 0, 0, -2],
+        [-1, 0, 0, -1],
+        [-1, 0, 0, 3],
+        [-1, 0, 0, 2**70],
+        [-1, 3, 0, 2],
+        None,
+    ],
+)
+def test_a_file_states_places_of_parents_or_is_refused(parents: Any, tmp_path: Path) -> None:
+    assert stated(lambda axis: None, tmp_path).parents == {
+        "all": None,
+        "a": "all",
+        "b": "all",
+        "c": "b",
+    }
+    with pytest.raises(ValueError, match="cannot be read"):
+        stated(lambda axis: axis.update(parents=parents), tmp_path)
+
+
+@pytest.mark.parametrize("name", [None, "", "all", 1, [], {}, 1.5, "\ud800", {"date": "x"}])
+def test_a_file_states_names_of_nodes_or_is_refused(name: Any, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="cannot be read"):
+        stated(lambda axis: axis.update(nodes=["all", "a", "b", name]), tmp_path)
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
+@pytest.mark.parametrize("leaves_only", [True, False])
+def test_frames_of_a_tree_share_no_memory_though_its_names_are_made_once(
+    library: Any, leaves_only: bool
+) -> None:
+    tree = Hierarchy({"a": "all", "b": "all"}, leaves_only=leaves_only)
+    noisy = Design({"town": tree}).count(library({"town": ["a", "b", "a"]})).release(epsilon=1)
+    first, other = noisy.frame, noisy.estimates()
+    if library is pd.DataFrame:
+        first.loc[0, "town"] = other.loc[1, "town"] = "changed"
+    assert [str(name) for name in noisy.frame["town"]] == tree.nodes == ["all", "a", "b"]
+    again = pickle.loads(pickle.dumps(tree))
+    assert (again, again.nodes, again.parents) == (tree, tree.nodes, tree.parents)
+    assert [*again] == again.leaves == ["a", "b"]

@@ -133,3 +133,31 @@ def test_wide_and_deep_trees_add_up(fans: list[int]) -> None:
 def test_cycles_are_refused() -> None:
     with pytest.raises(ValueError, match="without cycles"):
         trees.closest(np.array([-1, 2, 1]), np.zeros(3, np.int64), np.ones(3))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_numbers_of_groups_are_sorted_as_by_two_keys(data: Any) -> None:
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    size, spread = data.draw(st.sampled_from([(0, 1), (1, 1), (40, 3), (300, 2**15)]))
+    groups = np.sort(rng.integers(5, 5 + spread, size))
+    numbers = data.draw(st.sampled_from([rng.integers(-9, 9, size) * 0.3, rng.normal(size=size)]))
+    order = np.lexsort((numbers, groups))
+    assert trees._sorted_within(groups, numbers).tolist() == order.tolist()
+    few = trees._FEW
+    try:
+        trees._FEW = 0
+        assert trees._sorted_within(groups, numbers).tolist() == order.tolist()
+    finally:
+        trees._FEW = few
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 9), st.sampled_from([(), (1,), (2,), (2, 3), (0,)]), st.integers(0, 2**32))
+def test_runs_are_of_equal_rows(size: int, shape: tuple[int, ...], seed: int) -> None:
+    rows = np.random.default_rng(seed).integers(0, 2, (size, *shape)) * 0.5
+    starts, sizes = trees.runs(rows)
+    slow = [list(each) for _, each in itertools.groupby(rows.tolist())]
+    assert sizes.tolist() == [len(each) for each in slow]
+    assert rows[starts].tolist() == [each[0] for each in slow]
+    assert np.repeat(rows[starts], sizes, axis=0).tolist() == rows.tolist()

@@ -27,7 +27,7 @@ MOST_DEPTHS = 100
 class Branches:
     """A public tree, iterated by its leaves: the base class of :class:`Hierarchy`."""
 
-    __slots__ = ("_paths", "_tree", "labels", "leaves", "nodes")
+    __slots__ = ("_made", "_paths", "_tree", "labels", "nodes")
 
     def __init__(
         self,
@@ -37,10 +37,19 @@ class Branches:
         labels: Mapping[Any, str] = MappingProxyType({}),
     ) -> None:
         self.nodes, self._tree, self._paths, self.labels = nodes, tree, paths, dict(labels)
-        self.leaves: list[Any] = [nodes[place] for place in tree.leaves.tolist()]
+        #: What is made once, when it is asked for: the columns of nodes by library, for one.
+        self._made: dict[str, Any] = {}
+
+    @property
+    def leaves(self) -> list[Any]:
+        """The nodes without children."""
+        if "leaves" not in self._made:
+            self._made["leaves"] = _levels.taken(self.nodes, self._tree.leaves)
+        found: list[Any] = self._made["leaves"]
+        return found
 
     def __len__(self) -> int:
-        return len(self.leaves)
+        return len(self._tree.leaves)
 
     def __getitem__(self, place: Any) -> Any:
         return self.leaves[place]
@@ -65,10 +74,6 @@ class Axis:
         The name of the column.
     columns : tuple of str
         The columns of the data that it is made of: itself, or those of the names of a path.
-    levels : list
-        The labels of the leaves, in the order of the tree.
-    cells : list
-        What is counted: leaves, and nodes with records of their own, in the order of the tree.
     nodes : list
         The label of every node, in the order of the tree.
     tree : Tree
@@ -99,6 +104,7 @@ class Axis:
     ) -> None:
         self.label, self.hierarchy = label, levels if isinstance(levels, Branches) else None
         self.other, self.margin = list(other), bool(margin)
+        self._columns: dict[str, Any] = {}
         self.columns = (label,) if columns is None else columns
         words, items = f"levels of {label!r}", levels
         if self.hierarchy is not None:
@@ -136,13 +142,25 @@ class Axis:
                 parents[1:] = 0
                 items, self.shown = [items[-1], *items[:-1]], np.append(self.shown[1:], 0)
             self.nodes, self.tree = items, Tree(parents)
-        self.levels, self.cells = (
-            [self.nodes[place] for place in places.tolist()]
-            for places in (self.tree.leaves, self.tree.cells)
-        )
         self.shares = (
             self._even if shares is None else _shares(f"shares of {label!r}", shares, self.depths)
         )
+
+    @cached_property
+    def levels(self) -> list[Any]:
+        """The labels of the leaves, in the order of the tree."""
+        return _levels.taken(self.nodes, self.tree.leaves)
+
+    @cached_property
+    def cells(self) -> list[Any]:
+        """What is counted: leaves, and nodes with records of their own, in the tree's order."""
+        return _levels.taken(self.nodes, self.tree.cells)
+
+    def coded(self, nodes: NDArray[np.int64]) -> Coded:
+        """Return a column of the labels of nodes."""
+        tree = self.hierarchy
+        shared = tree is not None and self.nodes is tree.nodes
+        return Coded(self.nodes, nodes, tree._made if tree and shared else self._columns)
 
     @property
     def depths(self) -> int:
@@ -168,7 +186,7 @@ class Axis:
     @cached_property
     def shown_nodes(self) -> list[Any]:
         """The labels of the nodes in the order of a frame."""
-        return list(map(self.nodes.__getitem__, self.shown.tolist()))
+        return _levels.taken(self.nodes, self.shown)
 
     @property
     def several(self) -> bool:
@@ -261,7 +279,8 @@ class Axis:
         roots = np.sort(deepest[tree.level(0)])
         if roots.size > 1:
             found[0, roots[-1]] = roots[-2]
-        np.maximum.at(found, (tree.depths + 1, deepest), second)
+        some = np.flatnonzero(second >= 0)
+        np.maximum.at(found, (tree.depths[some] + 1, deepest[some]), second[some])
         least = np.maximum.accumulate(np.maximum.accumulate(found, axis=0)[:, ::-1], axis=1)[
             :, ::-1
         ]
@@ -274,7 +293,8 @@ class Axis:
     @cached_property
     def cells_by_depth(self) -> Counter[int]:
         """How many cells each depth has."""
-        return Counter(self.tree.depths[self.tree.cells].tolist())
+        counts = np.bincount(self.tree.depths[self.tree.cells]).tolist()
+        return Counter({depth: count for depth, count in enumerate(counts) if count})
 
     @property
     def given(self) -> Any:
@@ -316,9 +336,7 @@ class Axes(tuple[Axis, ...]):
         """Return the levels by column of the products of nodes, one below the other."""
         grids = [np.meshgrid(*nodes, indexing="ij") for nodes in parts]
         return {
-            axis.label: Coded(
-                axis.nodes, np.concatenate([grid[place].reshape(-1) for grid in grids])
-            )
+            axis.label: axis.coded(np.concatenate([grid[place].reshape(-1) for grid in grids]))
             for place, axis in enumerate(self)
         }
 
@@ -342,7 +360,7 @@ class Axes(tuple[Axis, ...]):
         at = np.arange(math.prod(self.shape)) if rows is None else rows
         places = np.unravel_index(at, self.shape) if self else ()
         return {
-            axis.label: Coded(axis.shown_nodes, each)
+            axis.label: axis.coded(axis.shown[each])
             for axis, each in zip(self, places, strict=True)
         }
 

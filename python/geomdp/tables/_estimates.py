@@ -522,7 +522,7 @@ class Estimates:
         for place, nodes, at in zip(rows.axes, rows.nodes, index, strict=True):
             axis = self.design._axes[place]
             places = np.broadcast_to(nodes[at], rows.shape).reshape(-1)
-            columns[axis.label] = Coded(axis.nodes, places)
+            columns[axis.label] = axis.coded(places)
         shaped = {
             name: each if isinstance(each, Coded) else np.ascontiguousarray(each).reshape(-1)
             for name, each in found.items()

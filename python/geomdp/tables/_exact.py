@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -68,8 +69,15 @@ def all_nodes(design: Layout, occupied: tuple[_Ints, _Ints]) -> _Ints:
             moved = np.moveaxis(counts, place, 0)
             nodes = np.zeros((axis.tree.size, *moved.shape[1:]), np.int64)
             nodes[axis.tree.cells] = moved
-            counts = np.moveaxis(saturated(nodes, axis.tree.sums), 0, place)
+            inner = np.flatnonzero(axis.tree.children)
+            nodes[inner] = saturated(nodes, partial(_taken, axis.tree.sums, inner))
+            counts = np.moveaxis(nodes, 0, place)
     return np.ascontiguousarray(counts).reshape(design.shape)
+
+
+def _taken(add: Callable[[NDArray[Any]], _Ints], places: _Ints, counts: NDArray[Any]) -> _Ints:
+    """Return some of the sums that a function makes."""
+    return add(counts)[places]
 
 
 def _block(design: Layout, block: Block, cells: _Ints, records: _Ints) -> _Ints:

@@ -17,11 +17,11 @@ import numpy as np
 
 import geomdp
 from geomdp._inputs import parameters
-from geomdp.tables import _about
+from geomdp.tables import _about, _levels
 from geomdp.tables._chosen import keys_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from geomdp.mechanism import GeometricMechanism
 
@@ -30,6 +30,8 @@ FORMAT = "geomdp-release-1"
 _TEXT = {"type": "string"}
 _MAYBE = {"type": ["integer", "null"], "minimum": 1}
 _EXACT = {"$ref": "#/$defs/exact"}
+#: The names by which JSON keeps dates and times.
+_DATED = {date: "date", datetime: "datetime"}
 
 
 class Field(NamedTuple):
@@ -286,7 +288,7 @@ def _axis(axis: Any) -> dict[str, Any]:
     shares = [str(share) for share in axis.shares]
     if axis.hierarchy is not None:
         return {
-            "nodes": [_encoded(node) for node in axis.nodes],
+            "nodes": _encoded(axis.nodes),
             "parents": axis.tree.parents.tolist(),
             "leaves_only": not axis.tree.loose,
             "columns": list(axis.columns),
@@ -294,13 +296,13 @@ def _axis(axis: Any) -> dict[str, Any]:
             "labels": list(
                 map(axis.hierarchy.labels.get, axis.nodes * bool(axis.hierarchy.labels))
             ),
-            "other": [_encoded(label) for label in axis.other],
+            "other": _encoded(axis.other),
             "shares": shares,
         }
     return {
-        "levels": [_encoded(level) for level in axis.given],
-        "other": [_encoded(label) for label in axis.other],
-        "margin": [_encoded(label) for label in axis.nodes[: axis.margin]],
+        "levels": _encoded(axis.given),
+        "other": _encoded(axis.other),
+        "margin": _encoded(axis.nodes[: axis.margin]),
         "shares": shares,
     }
 
@@ -309,14 +311,17 @@ def _rest(rest: Any) -> dict[str, Any] | None:
     """Return the facts of the row for groups left out."""
     if rest is None:
         return None
-    return {"labels": [_encoded(label) for label in rest.labels], **_mechanism(rest.mechanism)}
+    return {"labels": _encoded(rest.labels), **_mechanism(rest.mechanism)}
 
 
-def _encoded(level: Any) -> Any:
-    """Return a level as JSON keeps it; dates and times as text by type."""
-    if isinstance(level, datetime):
-        return {"datetime": level.isoformat()}
-    return {"date": level.isoformat()} if isinstance(level, date) else level
+def _encoded(levels: Sequence[Any]) -> list[Any]:
+    """Return levels as JSON keeps them; dates and times as text by type."""
+    if not _levels.kinds(levels) & _DATED.keys():
+        return list(levels)
+    return [
+        {_DATED[type(level)]: level.isoformat()} if type(level) in _DATED else level
+        for level in levels
+    ]
 
 
 def plan(noise: GeometricMechanism) -> tuple[str, str]:

@@ -53,7 +53,7 @@ def rehearse(name: str, path: Any, axes: Axes, counts: str, said: Said) -> None:
     """
     rows = np.arange(max(axes.shape, default=1))
     columns: dict[str, Coded | NDArray[np.int64]] = {
-        axis.label: Coded(axis.shown_nodes, rows % axis.tree.size) for axis in axes
+        axis.label: axis.coded(axis.shown[rows % axis.tree.size]) for axis in axes
     }
     columns[counts] = np.zeros_like(rows)
     page = partial(_paged, said, columns[counts])
@@ -62,7 +62,8 @@ def rehearse(name: str, path: Any, axes: Axes, counts: str, said: Said) -> None:
 
 def _kept(columns: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        label: Column(*each) if isinstance(each, Coded) else each for label, each in columns.items()
+        label: Column(each.items, each.places) if isinstance(each, Coded) else each
+        for label, each in columns.items()
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import operator
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,7 @@ from geomdp._extras import installed_by
 from geomdp._inputs import parameters
 from geomdp._kernel import core
 from geomdp._notebook import many
-from geomdp.tables import _footer
+from geomdp.tables import _footer, _levels
 
 #: The most bytes of a row of a CSV file, whose cells take more; and how many are looked at at once.
 LONGEST_ROW, _PIECE = 2**20, 2**22
@@ -41,7 +42,8 @@ _TYPES = {
 #: A design of numpy's arrays has no more.
 _MOST_COLUMNS = 100
 #: The start of text that spreadsheets run, behind any apostrophes; numbers start alike.
-_RUN = re.compile(r"'*[=+\-@\t\r]")
+_RUN, _STARTS = re.compile(r"'*[=+\-@\t\r]"), frozenset("'=+-@\t\r")
+_first = operator.itemgetter(slice(1))
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 _OTHER_COLUMNS = "it has other columns than its description"
 
@@ -61,10 +63,10 @@ class Column(Sequence[Any]):
         order = np.argsort(first, kind="stable")[: np.count_nonzero(first < codes.size)]
         new = np.empty(len(items), np.int64)
         new[order] = np.arange(order.size)
-        self.items: list[Any] = [items[place] for place in order.tolist()]
+        self.items: list[Any] = _levels.taken(items, order)
         self.places: NDArray[np.int64] = new[codes]
         self._as_text = as_text
-        if len(set(self.items)) < len(self.items):
+        if not _levels.distinct(self.items):
             raise ValueError("items of a column repeat")
 
     @classmethod
@@ -82,8 +84,10 @@ class Column(Sequence[Any]):
 
     def among(self, levels: Sequence[Any]) -> NDArray[np.int64]:
         """Return for each row the place of its value among these, or raise a ValueError."""
-        shown: Callable[[Any], Any] = _text if self._as_text else lambda level: level
-        known = {shown(level): place for place, level in enumerate(levels)}
+        shown = _texts(levels) if self._as_text else levels
+        if self.items == shown:
+            return self.places
+        known = {level: place for place, level in enumerate(shown)}
         try:
             found = [known[item] for item in self.items]
         except (LookupError, TypeError):
@@ -118,7 +122,7 @@ class Columns(NamedTuple):
 
 def _type_of(column: Column) -> str:
     """Return Frictionless' name of the type of a column's items."""
-    found = {type(item) for item in column.items if item is not None} or {str}
+    found = _levels.kinds(column.items) - {type(None)} or {str}
     if len(found) > 1 or not found <= _TYPES.keys():
         names = sorted(kind.__name__ for kind in found)
         raise ValueError(f"a column of types {names} cannot be saved: give one type")
@@ -132,7 +136,7 @@ def _csv(levels: Mapping[str, Column], counts: NDArray[np.int64], columns: Colum
     text = io.StringIO(newline="")
     cells = []
     for each in levels.values():
-        shown = [_escaped(_text(item)) for item in each.items]
+        shown = _each(_escaped, _texts(each.items))
         cells.append(map(shown.__getitem__, each.places.tolist()))
     csv.writer(text).writerows(zip(*cells, counts.tolist(), strict=True))
     _check_rows(rows := _header(columns.names) + text.getvalue().encode())
@@ -164,6 +168,18 @@ def _check_rows(rows: bytes) -> None:
         start = int(bounds[-2])
 
 
+def _texts(levels: Sequence[Any]) -> list[str]:
+    """Return levels as text."""
+    return list(levels if _levels.kinds(levels) <= {str} else map(_text, levels))
+
+
+def _each(change: Callable[[str], str], texts: list[str]) -> list[str]:
+    """Return texts after a change of those that spreadsheets may run, or that look like these."""
+    if _STARTS.isdisjoint(map(_first, texts)):
+        return texts
+    return [change(text) if text[:1] in _STARTS else text for text in texts]
+
+
 def _text(level: Any) -> str:
     if level is None:
         return ""
@@ -189,7 +205,7 @@ def _of_text(rows: bytes, _: Columns) -> list[Any]:
     _check_rows(rows)
     levels, counts = core.columns(rows)[1:]
     coded = [
-        Column([*map(_unescaped, items)], np.frombuffer(places, np.int64), as_text=True)
+        Column(_each(_unescaped, items), np.frombuffer(places, np.int64), as_text=True)
         for items, places in levels
     ]
     return [*coded, np.frombuffer(counts, np.int64).copy()]

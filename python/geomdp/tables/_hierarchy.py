@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime
 from functools import partial
-from itertools import pairwise, zip_longest
+from itertools import pairwise, repeat, zip_longest
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 #: The name of the column of nodes, for counts without a design.
 NODE = "node"
+#: The types whose objects all have a hash and equal themselves.
+_NAMES = {str, int, bool, date, datetime, type(None)}
 
 
 @showable
@@ -100,25 +103,24 @@ class Hierarchy(Branches):
         leaves_only: bool = False,
         labels: Mapping[Any, str] | None = None,
     ) -> None:
-        given = _pairs(children, parents)
-        known = dict.fromkeys(given)
-        known.update(dict.fromkeys(parent for parent in given.values() if parent is not None))
-        names = list(known)
+        names, above = _joined(*_pairs(children, parents))
         if not names:
             raise ValueError("children are empty: give at least one pair of a child and a parent")
-        places = {name: place for place, name in enumerate(names)}
-        above = np.array([places.get(given.get(name), -1) for name in names], np.int64)
-        self._fill(names, above, None, leaves_only, labels)
+        self._fill(names, above, leaves_only)
+        self.labels = _labels(self.nodes, self._tree, None, labels)
 
     def _fill(
         self,
         names: list[Any],
         above: NDArray[np.int64],
-        paths: Paths | None,
         leaves_only: bool,
-        labels: Mapping[Any, str] | None,
+        label: Callable[[list[Any], trees.Tree], list[Any]] = lambda names, _: names,
+        paths: Paths | None = None,
     ) -> None:
-        """Take nodes in any order, by their names, and the place of the parent of each, or -1."""
+        """Take nodes in any order, by their names, and the place of the parent of each, or -1.
+
+        A function returns the label of each by its name, in the order of the tree.
+        """
         parameters.check_bool("leaves_only", leaves_only)
         roots = np.flatnonzero(above < 0)
         if len(roots) > 1:
@@ -133,9 +135,8 @@ class Hierarchy(Branches):
                 f"a tree of more than {MOST_DEPTHS} depths is not accepted, since each has noise "
                 "of its own: give a tree of fewer"
             ) from None
-        ordered = list(map(names.__getitem__, order.tolist()))
-        nodes = _levels.checked("nodes", _naming.labels(ordered, tree, paths))
-        super().__init__(nodes, tree, paths, _labels(nodes, tree, paths, labels))
+        nodes = _levels.checked("nodes", label(_levels.taken(names, order), tree))
+        super().__init__(nodes, tree, paths)
 
     @classmethod
     def from_columns(
@@ -356,21 +357,31 @@ class Hierarchy(Branches):
         for name in names if paths is not None else ():
             _naming.check_apart("the name", name, paths)
         found = cls.__new__(cls)
-        found._fill(names, above, paths, leaves_only, labels)
+        found._fill(names, above, leaves_only, partial(_naming.labels, paths=paths), paths)
+        found.labels = _labels(found.nodes, found._tree, paths, labels)
         return found
 
     @classmethod
     def _stated(
         cls,
-        children: Any,
-        parents: Any = None,
+        nodes: list[Any],
+        parents: NDArray[np.int64],
         *,
         paths: Paths | None,
         leaves_only: bool,
         labels: Mapping[Any, str],
     ) -> Self:
-        """Return the tree that a file or a pickle states, by the labels of its nodes."""
-        found = cls(children, parents, leaves_only=leaves_only)
+        """Return the tree that a file or a pickle states, by the labels of its nodes.
+
+        The parent of each node is its place among them, or -1.
+        """
+        _check_names(nodes, [])
+        if len(parents) != len(nodes) or not ((parents >= -1) & (parents < len(nodes))).all():
+            raise ValueError("parents are not those of nodes")
+        found = cls.__new__(cls)
+        found._fill(nodes, parents, leaves_only, paths=paths)
+        if found.nodes != nodes:
+            raise ValueError("nodes are not in the order of their tree")
         if paths is not None:
             written = _naming.written(found.nodes, found._tree, paths)
             if any(
@@ -378,8 +389,7 @@ class Hierarchy(Branches):
                 for node, whole in zip(found.nodes, written, strict=True)
             ):
                 raise ValueError("nodes have other paths than their parents say")
-        known = _labels(found.nodes, found._tree, paths, labels)
-        Branches.__init__(found, found.nodes, found._tree, paths, known)
+        found.labels = _labels(found.nodes, found._tree, paths, labels)
         return found
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -388,7 +398,7 @@ class Hierarchy(Branches):
             "leaves_only": self.leaves_only,
             "labels": self.labels,
         }
-        return partial(type(self)._stated, **facts), (self.parents,)
+        return partial(type(self)._stated, **facts), (self.nodes, self._tree.parents)
 
     @property
     def leaves_only(self) -> bool:
@@ -530,9 +540,11 @@ class Hierarchy(Branches):
         """Return this tree, with nodes that are the sums of their children."""
         if self.leaves_only:
             return self
-        found = Hierarchy.__new__(Hierarchy)
-        tree = trees.Tree(self._tree.parents)
-        Branches.__init__(found, self.nodes, tree, self._paths, self.labels)
+        found: Hierarchy | None = self._made.get("added")
+        if found is None:
+            found = self._made["added"] = Hierarchy.__new__(Hierarchy)
+            tree = trees.Tree(self._tree.parents)
+            Branches.__init__(found, self.nodes, tree, self._paths, self.labels)
         return found
 
     def _array(self, counts: Any, design: Design) -> NDArray[Any]:
@@ -589,12 +601,12 @@ class Hierarchy(Branches):
         )
 
 
-def _pairs(children: Any, parents: Any) -> dict[Any, Any]:
-    """Return the parent of each child."""
+def _pairs(children: Any, parents: Any) -> tuple[list[Any], list[Any]]:
+    """Return the children, each once, and the parent of each."""
     if isinstance(children, Mapping):
         if parents is not None:
             raise TypeError("parents are for a column of children: a mapping already has both")
-        found = dict(children)
+        both = [[*children], [*children.values()]]
     elif parents is None:
         raise TypeError(
             parameters.foreign("children", children, "a mapping from child to parent, or a column")
@@ -603,23 +615,46 @@ def _pairs(children: Any, parents: Any) -> dict[Any, Any]:
         both = [_items("children", children), _items("parents", parents)]
         if len(both[0]) != len(both[1]):
             raise ValueError(f"children are {len(both[0])} and parents {len(both[1])}: give pairs")
-        found = {}
-        for child, parent in zip(*both, strict=True):
-            if child in found:
-                raise ValueError(f"{parameters.shown(child)} is a child twice: give each one once")
-            found[child] = parent
-    for name in (*found, *found.values()):
-        try:
-            fine = hash(name) is not None and name == name  # noqa: PLR0124 (a NaN is not)
-        except TypeError:
-            fine = False
-        if not fine:
-            raise TypeError(f"a node of type {type(name).__name__} is not accepted: give names")
-    if None in found:
+        if not _levels.distinct(both[0]):
+            first = {child: place for place, child in reversed([*enumerate(both[0])])}
+            twice = next(child for place, child in enumerate(both[0]) if first[child] < place)
+            raise ValueError(f"{parameters.shown(twice)} is a child twice: give each one once")
+    _check_names(*both)
+    return both[0], both[1]
+
+
+def _check_names(children: list[Any], parents: list[Any]) -> None:
+    """Refuse children and parents that name no node."""
+    kinds = _levels.kinds(children), _levels.kinds(parents)
+    for names, found in zip((children, parents), kinds, strict=True):
+        for name in names if found - _NAMES else ():
+            try:
+                fine = hash(name) is not None and name == name  # noqa: PLR0124 (a NaN is not)
+            except TypeError:
+                fine = False
+            if not fine:
+                raise TypeError(f"a node of type {type(name).__name__} is not accepted: give names")
+    if type(None) in kinds[0]:
         raise ValueError("None is a child, which is not accepted: give each node a name")
-    if "" in found or "" in found.values():
+    if "" in children or "" in parents:
         raise ValueError("'' is not accepted as a node: give None as the parent of the root")
-    return found
+
+
+def _joined(children: list[Any], parents: list[Any]) -> tuple[list[Any], NDArray[np.int64]]:
+    """Return the names of all nodes, children first, and the place of the parent of each, or -1.
+
+    Different parents are few, so each is looked for among the children, and no child among all.
+    """
+    codes = {name: code for code, name in enumerate(dict.fromkeys(parents))}
+    own = np.fromiter(map(codes.get, children, repeat(-1)), np.int64, len(children))
+    inner = np.flatnonzero(own >= 0)
+    places = np.full(len(codes), -1)
+    places[own[inner]] = inner
+    tops = [name for name, at in zip(codes, places.tolist(), strict=True) if at < 0]
+    tops = [name for name in tops if name is not None]
+    places[[codes[name] for name in tops]] = len(children) + np.arange(len(tops))
+    above = places[np.fromiter(map(codes.__getitem__, parents), np.int64, len(parents))]
+    return [*children, *tops], np.append(above, np.full(len(tops), -1))
 
 
 def _labels(nodes: list[Any], tree: trees.Tree, paths: Paths | None, labels: Any) -> dict[Any, str]:

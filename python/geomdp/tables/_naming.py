@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp._inputs import parameters
+from geomdp.tables import _levels
 from geomdp.tables._analysis.trees import Tree
 
 #: A tuple of names, for a column that is made of several.
@@ -37,9 +38,9 @@ def stated(separator: Any, start: Any) -> Paths:
 
 def labels(names: list[Any], tree: Tree, paths: Paths | None) -> list[Any]:
     """Return a label for each node in the order of its tree: its name if unique, else its path."""
-    repeated = {name for name, n in Counter(names).items() if n > 1}
-    if not repeated:
+    if _levels.distinct(names):
         return names
+    repeated = {name for name, n in Counter(names).items() if n > 1}
     if paths is None:
         raise ValueError(
             f"{parameters.shown(next(iter(repeated)))} is the name of several nodes, which paths "

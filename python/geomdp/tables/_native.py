@@ -28,6 +28,8 @@ class Coded(NamedTuple):
 
     items: list[Any]
     places: NDArray[np.int64]
+    #: The columns of items that were made, by library.
+    known: dict[str, Any] | None = None
 
     def listed(self) -> list[Any]:
         """Return the item of each row."""
@@ -59,7 +61,10 @@ def made(columns: Mapping[str, Any], library: Library | None = None) -> Any:
 def _series(module: Any, values: Any) -> Any:
     """Return a column of a library."""
     if isinstance(values, Coded):
-        column = _series(module, values.items)
+        known = {} if values.known is None else values.known
+        if module.__name__ not in known:
+            known[module.__name__] = _series(module, values.items)
+        column = known[module.__name__]
         if module.__name__ == "polars":
             return column.gather(values.places)
         return column.take(values.places)

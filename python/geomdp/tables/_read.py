@@ -17,7 +17,17 @@ from numpy.typing import NDArray
 from geomdp import _identity
 from geomdp._inputs import parameters
 from geomdp.mechanism import GeometricMechanism
-from geomdp.tables import _about, _layout, _naming, _published, _rest, _rounding, _tiers, _totals
+from geomdp.tables import (
+    _about,
+    _layout,
+    _levels,
+    _naming,
+    _published,
+    _rest,
+    _rounding,
+    _tiers,
+    _totals,
+)
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._design import Design
 from geomdp.tables._fields import FORMAT, KEYWORDS, plan
@@ -241,7 +251,7 @@ def _rest_of(known: _Known, contents: Contents) -> Rest | None:
     said, design = contents.facts["rest"], known[0]
     if said is None:
         return None
-    given = dict(zip(design.levels, map(_decoded, said["labels"]), strict=True))
+    given = dict(zip(design.levels, _decoded(said["labels"]), strict=True))
     mechanism = of_facts(said, _layout.change_of_sum(design))
     if mechanism.bounds is not None:
         raise ValueError("its row for the rest has bounds")
@@ -269,11 +279,10 @@ def _design(contents: Contents) -> Design:
             columns = tuple(each["columns"])
             levels[label if columns == (label,) else columns] = _hierarchy(each)
         else:
-            levels[label] = [_decoded(level) for level in each["levels"]]
+            levels[label] = _decoded(each["levels"])
         for name, known in labels.items():
             if each.get(name):
-                [item] = each[name]
-                known[label] = _decoded(item)
+                [known[label]] = _decoded(each[name])
     given = {name: facts[name] for name in KEYWORDS if facts[name] is not None}
     if isinstance(who := given.get("individual"), list):
         given["individual"] = tuple(who)
@@ -312,25 +321,33 @@ def _fractions(texts: Iterable[Any]) -> list[Fraction]:
 
 
 def _hierarchy(facts: Mapping[str, Any]) -> Hierarchy:
-    nodes = [_decoded(node) for node in facts["nodes"]]
-    above = [None if place == -1 else nodes[place] for place in facts["parents"]]
-    other = [_decoded(label) for label in facts["other"]]
-    pairs = [(node, place) for node, place in zip(nodes, above, strict=True) if node not in other]
+    nodes, parents = _decoded(facts["nodes"]), facts["parents"]
+    if not _levels.kinds(parents) <= {int}:
+        raise ValueError("parents are not places of nodes")
+    above = np.array(parents, np.int64)
     labels = dict(zip(nodes, facts["labels"], strict=True)) if facts["labels"] else {}
-    nodes = [node for node, _ in pairs]
-    found = Hierarchy._stated(
+    for label in _decoded(facts["other"]):
+        # A leaf of the table, and no node of the tree that it was made of.
+        at = nodes.index(label)
+        nodes, above = [*nodes[:at], *nodes[at + 1 :]], np.delete(above, at)
+        if (above == at).any():
+            raise ValueError("other has nodes below it")
+        above -= above > at
+    return Hierarchy._stated(
         nodes,
-        [place for _, place in pairs],
+        above,
         paths=None if facts["paths"] is None else _naming.stated(**facts["paths"]),
         leaves_only=facts["leaves_only"],
         labels={node: label for node, label in labels.items() if label is not None},
     )
-    if found.nodes != nodes:
-        raise ValueError("nodes are not in the order of their tree")
-    return found
 
 
-def _decoded(level: Any) -> Any:
+def _decoded(levels: list[Any]) -> list[Any]:
+    """Return levels of JSON as they were; dates and times are objects."""
+    return [*map(_dated, levels)] if dict in _levels.kinds(levels) else levels
+
+
+def _dated(level: Any) -> Any:
     if isinstance(level, dict):
         [(kind, text)] = level.items()
         return {"date": date, "datetime": datetime}[kind].fromisoformat(text)

@@ -136,7 +136,7 @@ def _added(one: NDArray[Any], two: _Floats, outwards: float) -> _Floats:
         rest = found - one
         wrong = (one - (found - rest)) + (two - rest)
     inwards = wrong * math.copysign(1, outwards) > 0
-    return np.where(inwards, np.nextafter(found, outwards), found)
+    return np.nextafter(found, outwards, out=found, where=inwards)
 
 
 def _sum(base: Any, more: Any) -> _Number:

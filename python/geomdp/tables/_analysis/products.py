@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from geomdp._numerics import sums
 from geomdp.tables._analysis import weighted
 from geomdp.tables._analysis.ends import EXACT, Ends
-from geomdp.tables._analysis.trees import Ints, Tree
+from geomdp.tables._analysis.trees import Ints, Tree, runs
 from geomdp.tables._analysis.weighted import Floats, Term
 
 #: Depths on all trees.
@@ -221,8 +221,12 @@ def kinds(
                 for each, axis, at in zip(products, kept, axes, strict=True)
             ]
         )
-        _, first, which = np.unique(codes, axis=1, return_index=True, return_inverse=True)
-        picks.append((which.reshape(-1), [[int(at[f]) for at in axes] for f in first]))
+        starts, sizes = runs(codes.T)
+        _, first, which = np.unique(
+            codes[:, starts], axis=1, return_index=True, return_inverse=True
+        )
+        rows = np.repeat(which.reshape(-1), sizes)
+        picks.append((rows, [[int(at[f]) for at in axes] for f in starts[first]]))
 
     def each() -> Iterator[tuple[tuple[Any, ...], list[list[int]]]]:
         for chosen in product(*(range(len(found)) for _, found in picks)):

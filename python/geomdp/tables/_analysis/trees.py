@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -13,6 +14,8 @@ Ints: TypeAlias = NDArray[np.int64]
 
 #: How far from the least squares the closest integers are sought at first.
 _ROOM = 2
+#: Among so many numbers a binary search is fast.
+_FEW = 2**16
 
 
 class Tree:
@@ -88,10 +91,12 @@ class Tree:
             pairs = shapes[level]
             if depth:
                 pairs = pairs + kind_of[self.parents[level]] * (self.size + 1)
-            _, which = np.unique(pairs, return_inverse=True)
-            kind_of[level] = known + which.reshape(-1)
+            starts, sizes = runs(pairs)
+            _, which = np.unique(pairs[starts], return_inverse=True)
+            kind_of[level] = known + np.repeat(which, sizes)
             known += int(which.max()) + 1
-        _, kinds = np.unique(kind_of, return_index=True)
+        kinds = np.empty(known, np.int64)
+        kinds[kind_of[::-1]] = np.arange(self.size)[::-1]
         return kinds, kind_of
 
     def below(self, depth: int) -> slice:
@@ -117,6 +122,18 @@ class Tree:
         end = self.starts[2]
         moved = np.where(self.parents >= end, self.parents + 1, self.parents)
         return Tree(np.insert(moved, end, 0), loose=self.loose)
+
+
+def runs(rows: NDArray[Any]) -> tuple[Ints, Ints]:
+    """Return the first of each run of equal rows, and how many it has.
+
+    Siblings are next to each other, so that values of many nodes are often in few runs.
+    """
+    first = np.arange(len(rows)) == 0
+    for column in np.moveaxis(rows, 0, -1).reshape(math.prod(rows.shape[1:]), len(rows)):
+        first[1:] |= column[1:] != column[:-1]
+    starts = np.flatnonzero(first)
+    return starts, np.diff(starts, append=len(rows))
 
 
 def arranged(parent: Ints, *, most: int | None = None, loose: bool = False) -> tuple[Tree, Ints]:
@@ -350,21 +367,46 @@ def within(
         if (sizes < 0).any():
             raise RuntimeError("no integers within the limits add up")
         parents = tree.parents[owners]
-        order = np.lexsort((costs, parents))
-        ranks = np.arange(order.size) - np.searchsorted(parents, parents) + least[parents]
-        merged.append((owners[order], parents, ranks))
-        inside = costs[order][(ranks >= low[parents]) & (ranks < high[parents])]
+        order = _sorted_within(parents, costs)
+        # The increments of the children of a node are next to each other, from its least sum on.
+        starts = np.searchsorted(parents, inner)
+        merged.append((owners[order], starts))
+        inside = costs[order[_ranges(starts + (low - least)[inner], (high - low)[inner])]]
         owners = np.repeat(np.arange(nodes.start, nodes.stop), sizes)
-        steps = np.arange(owners.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        costs = (2 * (low - values)[owners] + 2 * steps + 1) * weights[owners]
-        costs[tree.children[owners] > 0] += inside
+        steps = _ranges(np.zeros_like(sizes), sizes)
+        costs = np.repeat(weights[nodes], sizes)
+        costs *= np.repeat(2 * (low - values)[nodes], sizes) + 2 * steps + 1
+        costs[np.repeat(tree.children[nodes] > 0, sizes)] += inside
     roots = tree.level(0)
     result[roots] = low[roots] + np.bincount(owners[costs < 0], minlength=tree.roots)
-    for depth, (owners, parents, ranks) in enumerate(merged[:0:-1]):
-        below = tree.below(depth)
-        taken = owners[ranks < result[parents]] - below.start
+    for depth, (owners, starts) in enumerate(merged[:0:-1]):
+        below, inner = tree.below(depth), tree.inner[depth]
+        taken = owners[_ranges(starts, (result - least)[inner])] - below.start
         result[below] = low[below] + np.bincount(taken, minlength=below.stop - below.start)
     return result, low, high
+
+
+def _ranges(starts: Ints, sizes: Ints) -> Ints:
+    """Return the integers of ranges of these starts and sizes, one range after the other."""
+    ends = np.cumsum(sizes)
+    return np.repeat(starts - ends + sizes, sizes) + np.arange(ends[-1] if ends.size else 0)
+
+
+def _sorted_within(groups: Ints, costs: _Floats) -> Ints:
+    """Return the order by cost in each group, where groups are sorted: ``lexsort``, but faster.
+
+    Of few different costs, as those of integers are, a count of 16 bits at a time sorts numbers for
+    group and cost.
+    """
+    known = np.unique(costs)
+    if known.size > _FEW or not costs.size:
+        return np.lexsort((costs, groups))
+    left = (groups - groups[0]) * known.size + np.searchsorted(known, costs)
+    order = np.argsort((left & 0xFFFF).astype(np.uint16), kind="stable")
+    while (left >> 16).any():
+        left = left >> 16
+        order = order[np.argsort((left & 0xFFFF).astype(np.uint16)[order], kind="stable")]
+    return order
 
 
 def fitted(tree: Tree, values: NDArray[Any], weights: _Floats) -> _Floats:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from geomdp.tables._analysis import weighted
 from geomdp.tables._analysis.ends import EXACT
 from geomdp.tables._analysis.products import Block, Errors, Sum, limited, of_weights
-from geomdp.tables._analysis.trees import Ints, LeastSquares, Tree
+from geomdp.tables._analysis.trees import Ints, LeastSquares, Tree, runs
 from geomdp.tables._analysis.weighted import Floats
 
 #: The nodes of each axis that a sum has each by itself; of the other axes, None.
@@ -166,7 +166,7 @@ class Workload:
             len(single) <= 1
             and len(set(self._blocks)) == len(self._blocks)
             and all(
-                at is None or tree.loose or np.unique(tree.depths[at]).size <= 1
+                at is None or tree.loose or len(runs(tree.depths[at])[0]) <= 1
                 for tree, at in zip(self.trees, nodes, strict=True)
             )
         )
@@ -339,8 +339,8 @@ class Workload:
             squares = [self._squares[key][number] for key in self._below(block)]
             found = {id(each): each.weights(rows[at]) for each in squares}
             level = self.trees[at].level(block[at])
-            each = np.stack([found[id(x)][level] for x in squares], 1)
-            few, times = distinct(each.reshape(len(each), -1))
+            each = np.moveaxis(np.stack([found[id(x)][level] for x in squares]), 0, 1)
+            few, times = distinct(each)
             few = few.reshape(len(few), *each.shape[1:])
             table = (table[:, None] * few).reshape(-1, *each.shape[1:])
             counts = (counts[:, None] * times).reshape(-1)
@@ -349,7 +349,7 @@ class Workload:
                 continue
             if (at, depth) not in known:
                 each = axis.rows(rows[at], depth)
-                few, times = distinct(each.reshape(len(each), -1))
+                few, times = distinct(each)
                 known[at, depth] = few.reshape(len(few), *each.shape[1:]), times
             few, times = known[at, depth]
             left = table.shape[1] // few.shape[1]
@@ -580,7 +580,7 @@ class _Even:
         """Return the depths of the components that a sum has."""
         if weights is None:
             inside, lost = self._inside(nodes)
-            return self.below(int(self.tree.depths[inside].max(initial=0))) + lost
+            return self.below(int(self.tree.depths[inside.max(initial=0)])) + lost
         raised, lost = _raised(self.tree, weights, self.top)
         sums = self._sums(raised)
         found = [0] if sums[0].any() else []
@@ -604,7 +604,7 @@ class _Even:
         """Return the nodes of tables that are equal to these, and depths of those without."""
         assert nodes is not None
         lost = set()
-        while (deep := self.tree.depths[nodes] > self.top).any():
+        while self.top < self.tree.depth and (deep := self.tree.depths[nodes] > self.top).any():
             above = self.tree.parents[nodes[deep]]
             if self.tree.loose or (self.tree.children[above] > 1).any():
                 lost.add(int(self.tree.depths[nodes].max()))
@@ -626,8 +626,7 @@ class _Even:
 
     def rows(self, functionals: Floats, depth: int) -> NDArray[Any]:
         """Return at each node of a depth the components of functionals, as means of cells."""
-        raised = np.stack([_raised(self.tree, x, self.top)[0] for x in functionals.T], 1)
-        sums, found = self._sums(raised), []
+        sums, found = self._sums(_raised(self.tree, functionals, self.top)[0]), []
         for d in self.below(depth):
             each = sums[d]
             if d:
@@ -638,7 +637,7 @@ class _Even:
                 each[:, same] = 0
             each = each / (self.size // self.sizes[d])
             found.append(np.repeat(each, self.sizes[depth] // self.sizes[d], axis=0))
-        return np.stack(found, 1)
+        return np.moveaxis(np.stack(found), 0, 1)
 
     def squared(self, functional: Floats) -> list[float]:
         """Return the squared length of each component of a functional, over the finest cells."""
@@ -670,18 +669,20 @@ class _Even:
     ) -> NDArray[Any]:
         """Return the values at some nodes, from those of all nodes of a depth."""
         nodes, _ = self._inside(nodes)
-        depths, picked, order = self.tree.depths[nodes], [], []
-        for depth in sorted({*depths.tolist()}) or [0]:
-            at, values = np.flatnonzero(depths == depth), level(depth)
-            places = nodes[at] - self.tree.starts[depth]
+        if not nodes.size:
+            return np.take(level(0), nodes, place)
+        depths, order, picked = self.tree.depths[nodes], None, []
+        if (np.diff(depths) < 0).any():
+            order = np.argsort(depths, kind="stable")
+            nodes, depths = nodes[order], depths[order]
+        for some in np.split(nodes, runs(depths)[0][1:]):
+            depth = int(self.tree.depths[some[0]])
+            values, places = level(depth), some - self.tree.starts[depth]
             if not np.array_equal(places, np.arange(self.sizes[depth])):
                 values = np.take(values, places, place)
             picked.append(values)
-            order.append(at)
-        if len(picked) == 1:
-            return picked[0]
-        found: NDArray[Any] = np.concatenate(picked, place)
-        return found.take(np.argsort(np.concatenate(order)), place)
+        found: NDArray[Any] = picked[0] if len(picked) == 1 else np.concatenate(picked, place)
+        return found if order is None else found.take(np.argsort(order), place)
 
     def cells(self, depth: int) -> tuple[Ints, Ints]:  # noqa: ARG002
         """Return the places of the finest cells, in an array of these and in a table."""
@@ -829,7 +830,7 @@ def _lines(
     elif isinstance(axis, _Even):
         assert nodes is not None
         depths = tree.depths[nodes]
-        for depth in np.unique(depths).tolist():
+        for depth in np.flatnonzero(np.bincount(depths)).tolist():
             places = np.flatnonzero(depths == depth)
             yield _Line(tree, places, nodes[places], None)
     else:
@@ -863,7 +864,7 @@ def _raised(tree: Tree, weights: NDArray[Any], top: int) -> tuple[NDArray[Any], 
 
     Where the children of a node have one weight, it is that of the node.
     """
-    found, lost = weights.copy(), []
+    found, lost = weights if top == tree.depth else weights.copy(), []
     for depth in reversed(range(top, tree.depth)):
         level, inner = tree.below(depth), tree.inner[depth]
         if tree.loose:
@@ -935,9 +936,11 @@ def _contracted(values: NDArray[Any], axis: int, weights: NDArray[Any]) -> NDArr
 
 def _distinct(rows: Floats) -> tuple[Floats, Floats]:
     """Return the different rows but for 0, and how often each occurs."""
+    starts, times = runs(rows)
     # Rows are compared as bytes, which 0 and -0 do not share.
-    keys = np.ascontiguousarray(rows + 0.0).view(f"V{rows.itemsize * rows.shape[1]}")
-    _, first, counts = np.unique(keys, return_index=True, return_counts=True)
-    found = rows[first]
+    rows = rows[starts].reshape(len(starts), math.prod(rows.shape[1:])) + 0.0
+    keys = np.ascontiguousarray(rows).view(f"V{rows.itemsize * rows.shape[1]}")
+    _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
+    counts, found = np.bincount(codes.reshape(-1), times), rows[first]
     used = found.any(axis=1)
     return found[used], counts[used].astype(np.float64)
