@@ -146,8 +146,11 @@ def choose_limit(
     ----------
     design, frame
         As for :func:`count`.
-    limit, **options
+    limit
         As in :func:`geomdp.tables.choose_limit`.
+    **options
+        Its other arguments, all by name: `epsilon` and, if wanted, `share`, `column`, `limits`,
+        `budget`, `label`, `corrects`, `save` and `about`.
 
     Returns
     -------
