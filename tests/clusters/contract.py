@@ -281,9 +281,9 @@ class Tables:
             ("bounds", Design(levels, individual="who", l0=2), "euros"),
             ("bounds", Design(levels), "euros"),
         ):
-            asked: Any = {"epsilon": 10**5, "share": "0.6", "column": column}
-            found = engine.choose(design, frame, limit, **asked)
-            wanted = choose_limit(design, records, limit, **asked)
+            asked: Any = {"limit": limit, "column": column, "epsilon": 10**5, "share": "0.6"}
+            found = engine.choose(design, frame, **asked)
+            wanted = choose_limit(design, records, **asked)
             assert found.limit == wanted.limit
             assert found.design == wanted.design
             assert found.table.counts.tolist() == wanted.table.counts.tolist()
