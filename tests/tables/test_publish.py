@@ -181,8 +181,9 @@ def test_every_design_can_be_published(name: str, tmp_path: Path) -> None:
     table = DESIGNS[name].count(PEOPLE)
     for end in ENDS:
         table.release(epsilon=1, save=tmp_path / f"x.{end}")
-        table.top(2, epsilon=1, save=tmp_path / f"top.{end}")
-        if name not in ("margins", "other", "tree", "labels", "open tree"):
+        if name != "no columns":
+            table.top(2, epsilon=1, save=tmp_path / f"top.{end}")
+        if name not in ("margins", "other", "tree", "labels", "open tree", "no columns"):
             table.release(epsilon=1, at_least=20, save=tmp_path / f"groups.{end}")
 
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import geomdp
@@ -318,3 +319,13 @@ def test_no_accuracy_beyond_the_noise() -> None:
         ValueError, match=r"alpha = .* is not accepted for 1 of 1000000000000 cells"
     ):
         design.top_accuracy(1, epsilon=1, alpha=1e-6)
+
+
+def test_a_design_without_columns_has_no_names(tmp_path: Path) -> None:
+    """It was booked and searched, and then failed."""
+    table = tables.Design({}).count(pd.DataFrame({"x": range(9)}))
+    budget = accounting.Budget(epsilon=1)
+    with pytest.raises(ValueError, match="give a design with at least one column"):
+        table.top(1, epsilon=1, budget=budget, save=tmp_path / "x.csv")
+    assert budget.spent == []
+    assert [*tmp_path.iterdir()] == []

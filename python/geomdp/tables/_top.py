@@ -194,6 +194,8 @@ def mechanism_for(design: Layout, k: Any, epsilon: Any) -> GeometricMechanism:
     """Return the mechanism of each of k names that cost epsilon together, or refuse it."""
     if design.tables is not None:
         raise ValueError("top is not accepted for a design with tables: give one without")
+    if not design._axes.sizes:
+        raise ValueError("top names cells by their levels: give a design with at least one column")
     number, cells = parameters.at_least("k", k, 1), base_cells(design)
     if number > cells:
         raise ValueError(f"k = {k} is not accepted: give at most {cells}, the number of cells")
