@@ -7,19 +7,22 @@ Section Guide.
 Variable pl : plan.
 (** Each step after the guide halves the thresholds that are left in a cell. *)
 Variable steps : nat.
+(** A key's cell is a function, which never falls, of so many of its upper bits. *)
+Variable bits : Z.
+Variable lead : Z -> Z.
 
-(** The upper 31 bits of a word; that of a threshold; and the cell of a key, its upper five bits. *)
+(** The upper 31 bits of a word; that of a threshold; and the cell of a key. *)
 Definition key (word : Z) : Z := word / 2 ^ (word_bits pl - 31).
 Definition key_of (limbs : list Z) : Z := key (hd 0 limbs * 2 ^ (word_bits pl - limb_bits pl)).
-Definition cell (k : Z) : Z := k / 2 ^ 26.
+Definition cell (k : Z) : Z := lead (k / 2 ^ (31 - bits)).
 
 Definition in_cell (c : Z) (limbs : list Z) : bool := cell (key_of limbs) =? c.
 
 Definition how_many {A} (holds : A -> bool) (l : list A) : nat := length (filter holds l).
 
 (** The thresholds compared one by one, and those that are guided, from the last one down: with
-    ascending keys, up to [2 ^ steps] in a cell and 31 in all, and none if a cell has more bits than
-    a limb. *)
+    ascending keys, up to [2 ^ steps] in a cell and 31 in all, and none if a cell depends on more
+    bits than a limb has. *)
 Fixpoint split (ts guided : list (list Z)) : list (list Z) * list (list Z) :=
   match ts with
   | [] => ([], guided)
@@ -28,7 +31,7 @@ Fixpoint split (ts guided : list (list Z)) : list (list Z) * list (list Z) :=
       let next := match guided with [] => 0 | g :: _ => key_of g + 1 end in
       if (next <=? k)
         && (how_many (in_cell (cell k)) guided <? 2 ^ steps)%nat
-        && (length guided <? if Z.ltb (limb_bits pl) 5 then 0 else 31)%nat
+        && (length guided <? if Z.ltb (limb_bits pl) bits then 0 else 31)%nat
       then split ts (t :: guided)
       else let (single, guided) := split ts guided in (t :: single, guided)
   end.
@@ -114,9 +117,9 @@ Definition above (g h : list Z) : Prop := key_of h < key_of g.
 Lemma split_good ts guided single guided' :
   split ts guided = (single, guided') ->
   StronglySorted above guided -> (forall c, how_many (in_cell c) guided <= 2 ^ steps)%nat ->
-  (guided <> [] -> 5 <= limb_bits pl) ->
+  (guided <> [] -> bits <= limb_bits pl) ->
   StronglySorted above guided' /\ (forall c, how_many (in_cell c) guided' <= 2 ^ steps)%nat
-  /\ (guided' <> [] -> 5 <= limb_bits pl)
+  /\ (guided' <> [] -> bits <= limb_bits pl)
   /\ forall p, (how_many p single + how_many p guided' = how_many p ts + how_many p guided)%nat.
 Proof.
   revert guided single guided'. induction ts as [|t ts IH]; intros guided single guided' E S C W.
@@ -131,7 +134,7 @@ Proof.
         revert F. apply Forall_impl. unfold above. intros h. lia.
       * intros c. unfold how_many in *. cbn [filter]. destruct (in_cell c t) eqn:T; [|apply C].
         apply Z.eqb_eq in T as <-. cbn [length]. lia.
-      * intros _. destruct (Z.ltb_spec (limb_bits pl) 5); lia.
+      * intros _. destruct (Z.ltb_spec (limb_bits pl) bits); lia.
       * repeat split; auto. intros p. rewrite P. unfold how_many. cbn [filter].
         destruct (p t); cbn [length]; lia.
     + destruct (split ts guided) as [single1 guided1] eqn:E1. injection E as <- <-.
@@ -150,6 +153,8 @@ Qed.
 Section Search.
 Hypothesis widths : 0 < limb_bits pl <= word_bits pl.
 Hypothesis room : 31 <= word_bits pl.
+Hypothesis cell_bits : 0 <= bits <= 31.
+Hypothesis rises : forall x y, x <= y -> lead x <= lead y.
 Variable d : digit.
 Variables (first : Z) (others : list Z) (v : Z).
 Hypothesis words_positive : Forall (fun word => 0 <= word) (first :: others).
@@ -201,14 +206,18 @@ Proof.
     assert (hd 0 g <= first / M / c) by (apply Z.div_le_lower_bound; lia). nia.
 Qed.
 
-Lemma cell_reached h : 5 <= limb_bits pl -> cell (key_of h) < cell k -> below h = false.
+Lemma cell_reached h : bits <= limb_bits pl -> cell (key_of h) < cell k -> below h = false.
 Proof.
   intros W L. apply not_below. destruct units_positive as [HD HM].
-  unfold cell, k, key_of, key in L. unfold limb. fold D M in L |- *.
-  assert (E : M * 2 ^ 26 = D * 2 ^ (limb_bits pl - 5)).
+  assert (key_of h / 2 ^ (31 - bits) < k / 2 ^ (31 - bits)) as Q.
+  { destruct (Z.lt_ge_cases (key_of h / 2 ^ (31 - bits)) (k / 2 ^ (31 - bits))) as [|G];
+      [assumption|]. apply rises in G. unfold cell in L. lia. }
+  unfold k, key_of, key in Q. unfold limb. fold D M in Q |- *.
+  assert (0 < 2 ^ (31 - bits)) by (apply Z.pow_pos_nonneg; lia).
+  assert (E : M * 2 ^ (31 - bits) = D * 2 ^ (limb_bits pl - bits)).
   { unfold M, D. rewrite <- !Z.pow_add_r by lia. f_equal. lia. }
-  rewrite !Z.div_div, E in L by lia.
-  apply (quotient_less D (2 ^ (limb_bits pl - 5))); [lia|apply Z.pow_pos_nonneg; lia|exact L].
+  rewrite !Z.div_div, E in Q by lia.
+  apply (quotient_less D (2 ^ (limb_bits pl - bits))); [lia|apply Z.pow_pos_nonneg; lia|exact Q].
 Qed.
 
 Lemma zeros_reached n : below (repeat 0 n) = false.
@@ -271,10 +280,10 @@ Proof.
 Qed.
 
 Hypothesis crowd : forall c, (how_many (in_cell c) guided <= 2 ^ steps)%nat.
-Hypothesis limbs_hold_cells : guided <> [] -> 5 <= limb_bits pl.
+Hypothesis limbs_hold_cells : guided <> [] -> bits <= limb_bits pl.
 
 Lemma cell_mono x y : x <= y -> cell x <= cell y.
-Proof. apply Z.div_le_mono. lia. Qed.
+Proof. intros L. apply rises, Z.div_le_mono; [apply Z.pow_pos_nonneg; lia|exact L]. Qed.
 
 Lemma cells_find :
   let path := how_many (fun g => cell k <? cell (key_of g)) guided in
@@ -321,14 +330,15 @@ End Search.
 
 (** Whatever the thresholds are, and for any number of steps. *)
 Theorem by_guide_outcome d first others v :
-  0 < limb_bits pl <= word_bits pl -> 31 <= word_bits pl ->
+  0 < limb_bits pl <= word_bits pl -> 31 <= word_bits pl -> 0 <= bits <= 31 ->
+  (forall x y, x <= y -> lead x <= lead y) ->
   Forall (fun word => 0 <= word) (first :: others) -> 0 <= v ->
   by_guide d (first :: others) v = outcome pl d (first :: others) v.
 Proof.
-  intros W R P V. unfold by_guide, outcome, count.
+  intros W R B I P V. unfold by_guide, outcome, count.
   destruct (split (thresholds d) []) as [single guided] eqn:E. cbn [hd].
   destruct (split_good _ _ _ _ E) as (S & C & L & T); [constructor|cbn; lia|easy|].
-  pose proof (search_finds W R d first others v P V guided S C L) as F. cbv zeta in F.
+  pose proof (search_finds W R B I d first others v P V guided S C L) as F. cbv zeta in F.
   set (path := descend _ _ _ _ _) in *.
   set (below := fun t => less pl (first :: others) t v) in *.
   specialize (T below). unfold how_many in T at 4. cbn in T.
@@ -336,3 +346,50 @@ Proof.
   subst below. cbv beta in *. destruct (less pl _ (at_end d guided path) v); lia.
 Qed.
 End Guide.
+
+(** The leads of [tables.rs] never fall: the upper five bits, the key without so many bits but for
+    the last cell, and the number of leading ones, those that the other bits do not need. *)
+Definition upper (x : Z) : Z := x.
+Definition shifted (x : Z) : Z := Z.min x 31.
+Definition ones (k : Z) : Z := 31 - Z.log2_up (2 ^ 31 - k).
+
+Theorem leads_rise x y :
+  x <= y -> upper x <= upper y /\ shifted x <= shifted y /\ ones x <= ones y.
+Proof.
+  intros L. unfold upper, shifted, ones. repeat split; [exact L|lia|].
+  assert (2 ^ 31 - y <= 2 ^ 31 - x) as G by lia. apply Z.log2_up_le_mono in G. lia.
+Qed.
+
+(** A number below [2 ^ 31] has so many leading ones if it is at least the number of them and zeros,
+    and at most that with ones after the first zero. *)
+Theorem ones_lead k n :
+  0 <= n <= 30 -> ones k = n <-> 2 ^ 31 - 2 ^ (31 - n) <= k < 2 ^ 31 - 2 ^ (30 - n).
+Proof.
+  intros N. unfold ones.
+  destruct (Z.le_gt_cases (2 ^ 31 - k) 1) as [S|S].
+  - rewrite Z.log2_up_eqn0 by exact S.
+    pose proof (Z.pow_pos_nonneg 2 (30 - n)). lia.
+  - pose proof (Z.log2_up_spec (2 ^ 31 - k) S) as U. split.
+    + intros E. assert (Z.log2_up (2 ^ 31 - k) = 31 - n) as A by lia. rewrite A in U.
+      replace (Z.pred (31 - n)) with (30 - n) in U by lia. lia.
+    + intros B. assert (Z.log2_up (2 ^ 31 - k) = 31 - n) as ->; [|lia].
+      apply Z.log2_up_unique; [lia|]. replace (Z.pred (31 - n)) with (30 - n) by lia. lia.
+Qed.
+
+(** Thresholds that start with a limb full of ones compare it once: a number with a smaller limb is
+    below all of them, and the other limbs decide for any other number. *)
+Theorem full_limb pl first others t limbs v :
+  0 < limb_bits pl <= word_bits pl -> first < 2 ^ word_bits pl ->
+  less pl (first :: others) (2 ^ limb_bits pl - 1 :: t :: limbs) v
+  = (limb pl first <? 2 ^ limb_bits pl - 1) || less pl others (t :: limbs) v.
+Proof.
+  intros W F. assert (limb pl first < 2 ^ limb_bits pl).
+  { unfold limb. apply Z.div_lt_upper_bound; [apply Z.pow_pos_nonneg; lia|].
+    rewrite <- Z.pow_add_r by lia. replace (word_bits pl - limb_bits pl + limb_bits pl)
+      with (word_bits pl) by lia. exact F. }
+  change (less pl (first :: others) (2 ^ limb_bits pl - 1 :: t :: limbs) v)
+    with (limb pl first - (if less pl others (t :: limbs) v then 1 else 0)
+            <? 2 ^ limb_bits pl - 1).
+  destruct (less pl others (t :: limbs) v); rewrite ?orb_true_r, ?orb_false_r;
+    [apply Z.ltb_lt; lia|f_equal; lia].
+Qed.

@@ -19,7 +19,7 @@ def kernel() -> str:
     str
         The name, the code that computes the tape, and the features of the processor that decide,
         present and missing, such as
-        "avx2: tape by aes; has aes avx2; lacks vaes avx512f avx512bw avx512dq avx512vl".
+        "avx2: tape by aes; has aes avx2; lacks vaes avx512f avx512bw avx512cd avx512dq avx512vl".
 
     Examples
     --------

@@ -65,10 +65,26 @@ THEOREMS = {
         WITH_REALS,
     ),
     "Guide.by_guide_outcome": (
-        """forall pl steps d first others v,
-  (0 < S.limb_bits pl <= S.word_bits pl)%Z -> (31 <= S.word_bits pl)%Z ->
+        """forall pl steps bits lead d first others v,
+  (0 < S.limb_bits pl <= S.word_bits pl)%Z -> (31 <= S.word_bits pl)%Z -> (0 <= bits <= 31)%Z ->
+  (forall x y, x <= y -> lead x <= lead y)%Z ->
   Forall (fun word => 0 <= word)%Z (first :: others) -> (0 <= v)%Z ->
-  Geomdp.Guide.by_guide pl steps d (first :: others) v = S.outcome pl d (first :: others) v""",
+  Geomdp.Guide.by_guide pl steps bits lead d (first :: others) v
+  = S.outcome pl d (first :: others) v""",
+        ["Closed under the global context"],
+    ),
+    "Guide.leads_rise": (
+        """forall x y, (x <= y)%Z ->
+  (Geomdp.Guide.upper x <= Geomdp.Guide.upper y /\\
+   Geomdp.Guide.shifted x <= Geomdp.Guide.shifted y /\\
+   Geomdp.Guide.ones x <= Geomdp.Guide.ones y)%Z""",
+        ["Closed under the global context"],
+    ),
+    "Guide.full_limb": (
+        """forall pl first others t limbs v,
+  (0 < S.limb_bits pl <= S.word_bits pl)%Z -> (first < 2 ^ S.word_bits pl)%Z ->
+  S.less pl (first :: others) ((2 ^ S.limb_bits pl - 1)%Z :: t :: limbs) v
+  = ((S.limb pl first <? 2 ^ S.limb_bits pl - 1)%Z || S.less pl others (t :: limbs) v)%bool""",
         ["Closed under the global context"],
     ),
     "Top.top_is_private": (

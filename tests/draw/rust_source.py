@@ -101,6 +101,14 @@ class Struct:
     fields: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Variant:
+    """A value of an enumeration, with what it holds."""
+
+    name: str
+    value: Any = None
+
+
 @dataclass
 class Induction:
     """Any number of items like this one: their loop is run for one of them, from any state."""
@@ -309,6 +317,13 @@ def unsigned_min(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BitVecRef:
     return z3.If(z3.ULT(x, y), x, y)
 
 
+def leading_zeros(x: z3.BitVecRef) -> z3.BitVecRef:
+    found = z3.BitVecVal(x.size(), x.size())
+    for place, is_one in enumerate(bits(x)):
+        found = z3.If(is_one, x.size() - 1 - place, found)
+    return found
+
+
 def unsigned_max(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BitVecRef:
     return z3.If(z3.ULT(x, y), y, x)
 
@@ -380,6 +395,7 @@ INTRINSICS: dict[str, Callable[..., Any]] = {
     "_mm512_set1_epi64": splat(512, 64),
     "_mm256_set1_epi32": splat(256, 32),
     "_mm512_set1_epi32": splat(512, 32),
+    "_mm256_setr_epi32": lambda *halves: join(convert(half, "u32").term for half in halves),
     "_mm256_loadu_si256": load,
     "_mm512_loadu_si512": load,
     "_mm_loadu_si128": load,
@@ -401,6 +417,10 @@ INTRINSICS: dict[str, Callable[..., Any]] = {
     "_mm256_blendv_ps": by_lane(32, BY_LANE["blendv"]),
     "_mm256_broadcastsi128_si256": lambda x: x + x,
     "_mm256_shuffle_epi8": shuffle_bytes,
+    "_mm256_min_epu8": by_lane(8, unsigned_min),
+    "_mm256_min_epu32": by_lane(32, unsigned_min),
+    "_mm512_min_epu32": by_lane(32, unsigned_min),
+    "_mm512_lzcnt_epi32": by_lane(32, leading_zeros),
     "_mm512_cvtepu8_epi32": lambda x: join(z3.ZeroExt(24, byte) for byte in lanes(x, 8)),
     "_mm512_cmplt_epu64_mask": less_mask(64, z3.ULT),
     "_mm512_cmplt_epi64_mask": less_mask(64, operator.lt),
@@ -419,6 +439,8 @@ INTRINSICS: dict[str, Callable[..., Any]] = {
     "vst1q_u64": store,
     "vcltq_u64": by_lane(64, lambda x, y: set_all(z3.ULT(x, y))),
     "vcltq_s64": by_lane(64, lambda x, y: set_all(x < y)),
+    "vclzq_u32": by_lane(32, leading_zeros),
+    "vminq_u32": by_lane(32, unsigned_min),
     "vcltq_u32": by_lane(32, lambda x, y: set_all(z3.ULT(x, y), 32)),
     "vbslq_u64": by_lane(64, lambda mask, x, y: mask & x | ~mask & y),
     "vmlaq_n_u32": lambda x, y, n: by_lane(32, lambda x, y: x + y * n)(x, y),
@@ -734,11 +756,15 @@ class Rust:
     on_else_clause = on_unsafe_block
 
     def on_match_expression(self, scope: Scope, node: Node) -> Any:
-        value = str(known(self.field(scope, node, "value")))
+        value = self.field(scope, node, "value")
+        name = value.name if isinstance(value, Variant) else str(known(value))
         arms = parts(field(node, "body"))
-        return self.field(
-            scope, next(x for x in arms if text(field(x, "pattern")) in (value, "_")), "value"
-        )
+        arm = next(x for x in arms if text(field(x, "pattern")).split("(")[0] in (name, "_"))
+        [*pattern] = parts(field(arm, "pattern"))
+        inner = scope.new_child()
+        if pattern and pattern[0].type == "tuple_struct_pattern":
+            self.bind(pattern[0], value, inner)
+        return self.field(inner, arm, "value")
 
     def on_closure_expression(self, scope: Scope, node: Node) -> Callable[..., Any]:
         def closure(*arguments: Any) -> Any:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,9 +33,11 @@ from rust_source import (
     Source,
     Struct,
     Type,
+    Variant,
     as_mask,
     convert,
     fits,
+    leading_zeros,
     look_up,
     number,
     set_all,
@@ -164,6 +167,8 @@ MEANING: dict[str, Callable[..., Any]] = {
     "decrease": lambda x, mask: x - flag(mask),
     "select": z3.If,
     "step": lambda path, key, node, weight: path + z3.If(z3.ULT(key, node), weight, 0),
+    # At most 31, which a zero below the highest 31 bits stands for.
+    "leading_ones": lambda half: leading_zeros(~half | 1),
 }
 
 
@@ -260,6 +265,11 @@ def half_words(rust: Rust, backend: str) -> None:
     prove(are(call("splat", half), [half.term] * vector.width))
     shifted = [z3.LShR(half, bits.term) for half in uppers[0]]
     prove(are(call("shr", x, bits), shifted), wide(bits) < 32)
+    for name, found, lanes_of in [
+        ("min", call("min", x, y), zip(*uppers[:2], strict=True)),
+        ("leading_ones", call("leading_ones", x), zip(uppers[0], strict=True)),
+    ]:
+        prove(are(found, [MEANING[name](*lane) for lane in lanes_of]))
     below = {size: z3.And(*(z3.ULT(half, size) for half in uppers[0])) for size in (16, 32)}
     cells = words("cell", 32, "u8")
     entries = [z3.ZeroExt(24, cell.term) for cell in cells]
@@ -329,7 +339,9 @@ def assume_half_words(rust: Rust) -> None:
         "splat": lambda half: convert(half, "u32"),
         "upper": lambda words: Int("u32", z3.Extract(63, 32, words.term)),
         "join": lambda low, high: Int("u64", z3.Concat(high.term, low.term)),
-        "shr": lambda half, bits: Int("u32", z3.LShR(half.term, bits)),
+        "shr": lambda half, bits: Int("u32", z3.LShR(half.term, convert(bits, "u32").term)),
+        "min": lambda half, other: Int("u32", unsigned_min(half.term, other.term)),
+        "leading_ones": lambda half: Int("u32", MEANING["leading_ones"](half.term)),
         "cell": lambda half, above: above(half.term).cast("u32"),
         "look_up": lambda path, table: look_up_either(path, Slice([table])),
         "look_up_either": look_up_either,
@@ -421,8 +433,9 @@ def thresholds(rust: Rust, limbs: int) -> None:
     assume_operations(rust)
 
     def reached(*cuts: list[Int]) -> z3.BitVecRef:
-        arguments = rows(cuts), len(cuts), own, tie
-        found: Int = rust.call("kernel/search", "one_by_one", *arguments, LIMBS=limbs, **ONE)
+        arguments = rows(cuts), number(len(cuts)), own, tie
+        generics = {"EQUAL": 0, "LIMBS": limbs, **ONE}
+        found: Int = rust.call("kernel/search", "one_by_one", *arguments, **generics)
         return found.term
 
     def wanted(*cuts: list[Int]) -> z3.BitVecRef:
@@ -435,6 +448,63 @@ def thresholds(rust: Rust, limbs: int) -> None:
     # Of several, as many as of each.
     prove(reached(*cuts) == sum(map(reached, cuts)))
     prove(wanted(*cuts) == sum(map(wanted, cuts)))
+
+
+def levels(rust: Rust, limbs: int) -> None:
+    """A number is below as many nested thresholds as there are above it, for any thresholds: one,
+    and then several, of which the comparisons after the full limbs tell anything.
+    """
+    tape, tie, full = words("word", limbs), word("tie"), (1 << LIMB_BITS) - 1
+    own, proof, count = Slice(map(upper, tape)), statement(rust), word("count")
+    assume_operations(rust)
+
+    def reached(*levels: list[list[Int]]) -> z3.BitVecRef:
+        deeper = [sum(map(len, levels[place:])) for place in range(3)]
+        nested = [
+            Option(all_ > 0, SimpleNamespace(thresholds=rows(cuts), all=all_))
+            for cuts, all_ in zip([*levels, [], [], []], deeper, strict=False)
+        ]
+        guide = SimpleNamespace(
+            nested=Option(True, SimpleNamespace(full=full, levels=Slice(nested)))
+        )
+        arguments = guide, count, own, tie
+        found: Int = rust.call("kernel/search", "nested", *arguments, LIMBS=limbs, **ONE)
+        return found.term
+
+    def cut(place: int, ones: int) -> list[Any]:
+        return [*[number(full)] * ones, *words(f"limb{place}.", 1 + limbs - ones)]
+
+    enough = z3.UGE(count.term, MOST_THRESHOLDS), z3.ULE(count.term, 1 << 32)
+    for ones in range(1, 1 + limbs):
+        one = cut(0, ones)
+        small = [z3.LShR(limb.term, LIMB_BITS) == 0 for limb in [tie, *one]]
+        below = proof.less([*map(wide, tape)], [*map(wide, one)], wide(tie))
+        found = reached(*[[]] * (ones - 1), [one])
+        prove_each(
+            [found == count.term - z3.If(below, z3.BitVecVal(1, 64), 0), *rust.needed],
+            *enough,
+            *small,
+        )
+        rust.needed.clear()
+    # Of several, as many as of each.
+    flags: dict[int, z3.BoolRef] = {}
+
+    def is_below(own: Slice, tie: Any, limbs: Slice, last: Any) -> z3.BoolRef:
+        return flags.setdefault(last.term.get_id(), z3.Bool(f"below {last.term}"))
+
+    rust.stubs["kernel/search", "is_below"] = is_below
+    for sizes in product(range(3), repeat=limbs):
+        if not sum(sizes):
+            continue
+        several = [
+            [cut(10 * ones + i, ones) for i in range(size)] for ones, size in enumerate(sizes, 1)
+        ]
+        below = (
+            count.term - reached(*[[]] * place, [one])
+            for place, cuts in enumerate(several)
+            for one in cuts
+        )
+        prove_each([reached(*several) == count.term - sum(below)], *enough)
 
 
 def rows(cuts: Any) -> Slice:
@@ -451,7 +521,8 @@ def guide(
     entry: Callable[[int, int], Int] = lambda _, half: number(half, "u32"),
 ) -> SimpleNamespace:
     """What `tables.rs` says that it makes of thresholds, as limbs: first those that are guided,
-    whose keys these are, then the rest. An entry may depend on the place of its threshold.
+    whose keys these are, then the rest, of which none is nested. An entry may depend on the place
+    of its threshold. Cells are those of the upper bits.
     """
     count, size = len(keys), len(cuts[0])
 
@@ -477,6 +548,8 @@ def guide(
     ]
     return SimpleNamespace(
         single=rows(cuts[count:]),
+        nested=Option(False, None),
+        lead=Variant("Lead::Upper"),
         cells=cells,
         steps=Slice([tables(down[2**level - 1 :]) for level in range(steps)]),
         ends=Slice([SimpleNamespace(low=low, high=high) for low, high in ends] if count else []),
@@ -484,13 +557,32 @@ def guide(
     )
 
 
-def guides(rust: Rust, limbs: int, room: int, steps: int) -> None:
+def cell_of(lead: Variant, key: z3.BitVecRef) -> z3.BitVecRef:
+    """The cell of a key of 31 bits."""
+    match lead.name:
+        case "Lead::Upper":
+            return z3.LShR(key, 26)
+        case "Lead::Shifted":
+            return unsigned_min(z3.LShR(key, lead.value.term), z3.BitVecVal(31, 32))
+    return MEANING["leading_ones"](key << 1)
+
+
+LEADS = {
+    name: Variant(f"Lead::{name}", value)
+    for name, value in [("Upper", None), ("Shifted", word("shift", "u32")), ("Ones", None)]
+}
+# That a key is shifted by less than its bits.
+IS_SHIFT = z3.ULT(LEADS["Shifted"].value.term, 31)
+
+
+def guides(rust: Rust, limbs: int, room: int, steps: int, lead: str) -> None:
     """A guide finds as many thresholds as there are, if its cell's entry tells how many are above
     the cell, if keys tell what they promise, and if the steps are enough for those in the cell.
     That is so for any number of thresholds that such tables have room for, and any entry.
     """
-    # Two are outside the guide. Only the order of keys matters. Places below the first guided
-    # threshold have the zeros that tables end in, as if these were thresholds that all reach.
+    # Two are outside the guide, one of which is nested. Only the order of keys matters. Places
+    # below the first guided threshold have the zeros that tables end in, as if these were
+    # thresholds that all reach.
     cuts, below, claims = places(rust, limbs, room + 2)
     keys = [(2 * place + 1) << 25 for place in range(room)]
     first = word("first")
@@ -499,7 +591,7 @@ def guides(rust: Rust, limbs: int, room: int, steps: int) -> None:
     guided = [place >= start for place in range(room)]
 
     def cells(cell: z3.BitVecRef) -> Int:
-        claims.append(cell == z3.LShR(key, 26))
+        claims.append(cell == cell_of(LEADS[lead], key))
         return Int("u8", z3.Extract(7, 0, above))
 
     def entry(place: int, half: int) -> Int:
@@ -507,15 +599,25 @@ def guides(rust: Rust, limbs: int, room: int, steps: int) -> None:
 
     nodes = [entry(place, node).term for place, node in enumerate(keys)]
     count = Int("u64", z3.ZeroExt(32, room + 2 - start))
-    digit = SimpleNamespace(count=count, guide=guide(keys, cuts, cells, steps, entry))
+    given = guide(keys, cuts[:-1], cells, steps, entry)
+    given.lead = LEADS[lead]
+    digit = SimpleNamespace(count=count, guide=given)
     assume_operations(rust)
     assume_half_words(rust)
+
+    def nested(nested_in: Any, count: Int, *number: Any) -> Int:
+        assert nested_in is given
+        assert [*number] == [*arguments[2:]]
+        return Secret("u64", count.term - flag(below[room + 1]))
+
+    rust.stubs["kernel/search", "nested"] = nested
     generics = {"LIMBS": limbs, "H": Type("u32"), **ONE}
     arguments = digit, first, Slice([number(0)] * limbs), number(0)
     found = rust.call("kernel/search.ByGuide", "reached", *arguments, **generics)
     # Sixteen or more need both tables in a row.
     least, end = max(room // 16 * 16, min(room, 1)), room - above
     promised = [
+        IS_SHIFT,
         z3.And(start >= 0, start <= room - least, above >= 0, end >= start),
         *(z3.Implies(place >= end, z3.ULT(key, nodes[place])) for place in range(room)),
         *(z3.Implies(place < end - 2**steps, z3.Not(below[place])) for place in range(room)),
@@ -535,7 +637,8 @@ def guides(rust: Rust, limbs: int, room: int, steps: int) -> None:
 
 def key_promises(_: Rust) -> None:
     """A number is below a threshold if its key is. It has reached all with smaller keys than that
-    of a threshold whose key it has reached, and all in lower cells, if limbs have five bits.
+    of a threshold whose key it has reached, and all in lower cells, if limbs have the bits that
+    cells depend on. Cells never fall as keys rise.
     """
     first, limb, less, more = z3.BitVecs("first limb less more", 64)
     key, own = z3.LShR(first, 33), z3.LShR(first, more)
@@ -543,8 +646,12 @@ def key_promises(_: Rust) -> None:
     given = [more >= 1, more < 64, *(z3.LShR(x << more, more) == x for x in (limb, less))]
     prove(z3.ULT(own, limb), z3.ULT(key, node), *given)
     prove(z3.UGT(own, less), z3.ULT(lower, node), z3.ULE(node, key), *given)
-    cell, below = z3.LShR(key, 26), z3.LShR(lower, 26)
-    prove(z3.UGT(own, less), z3.ULT(below, cell), more <= 59, *given)
+    key, lower, node = (z3.Extract(31, 0, x) for x in (key, lower, node))
+    shift = LEADS["Shifted"].value.cast("u64").term
+    for lead, bits in {"Upper": 5, "Shifted": 31 - shift, "Ones": 31}.items():
+        cell, below, of_node = (cell_of(LEADS[lead], x) for x in (key, lower, node))
+        prove(z3.UGT(own, less), z3.ULT(below, cell), z3.ULE(more, 64 - bits), IS_SHIFT, *given)
+        prove(z3.ULT(key, node), z3.ULT(cell, of_node), IS_SHIFT, *given)
 
 
 def places(rust: Rust, limbs: int, count: int) -> tuple[list[list[int]], list[z3.BoolRef], Any]:
@@ -589,8 +696,9 @@ def all_thresholds(rust: Rust) -> None:
         return found
 
     rust.stubs["kernel/search", "one_by_one"] = one_by_one
+    assume_operations(rust)
     arguments = digit, word("first"), own, tie
-    assert rust.call("kernel/search.OneByOne", "reached", *arguments, LIMBS=2) is found
+    assert rust.call("kernel/search.OneByOne", "reached", *arguments, LIMBS=2, **ONE) is found
 
 
 @dataclass(frozen=True)
@@ -938,8 +1046,10 @@ CASES: list[Case] = [
     *((limbs_of_digits, limbs) for limbs in (1, 2, 3)),
     *((thresholds, limbs) for limbs in (1, 2, 3)),
     (key_promises,),
-    (guides, 1, 0, 0),
-    *((guides, *shape) for shape in SHAPES),
+    *((levels, limbs) for limbs in (1, 2, 3)),
+    (guides, 1, 0, 0, "Upper"),
+    *((guides, *shape, "Upper") for shape in SHAPES),
+    *((guides, 1, 15, 1, lead) for lead in ("Shifted", "Ones")),
     (ways, "portable", "OneByOne"),
     (ways, "avx2", "ByGuide"),
     (ways, "avx512", "ByGuide"),
@@ -989,6 +1099,10 @@ FAULTS: dict[Case, list[tuple[str, str]]] = {
         ("self.add(mask)", "self.sub(mask)"),
     ],
     ("kernel/avx2", half_words, "avx2"): [
+        ("_mm256_min_epu32, self, other", "_mm256_min_epu32, self, self"),
+        ("0xFFFF_FFFE", "0xFFFF_FFFF"),
+        ("0x0008_1018", "0x0008_1017"),
+        ("bytes.shr(16)", "bytes.shr(24)"),
         ("0xDD", "0x88"),
         ("odd(words.2, words.3)", "odd(words.3, words.2)"),
         ("_mm256_unpackhi_epi32(low.0, high.0)", "_mm256_unpackhi_epi32(low.0, high.1)"),
@@ -1016,6 +1130,8 @@ FAULTS: dict[Case, list[tuple[str, str]]] = {
         ("_mm_loadu_si128(cells.add(1))", "_mm_loadu_si128(cells)"),
         ("Self::load(&tables[1])", "Self::load(&tables[0])"),
         ("_mm512_srlv_epi32", "_mm512_srlv_epi64"),
+        ("_mm512_min_epu32", "_mm512_or_si512"),
+        ("zeros, Self::splat(1)", "zeros, Self::splat(0)"),
     ],
     ("kernel/neon", operations, "neon"): [
         ("vcltq_u64", "vcltq_s64"),
@@ -1032,6 +1148,8 @@ FAULTS: dict[Case, list[tuple[str, str]]] = {
         ("words.0[2 * i + 1]]", "words.0[2 * i]]"),
         ("0 => vzip1q_u32", "1 => vzip1q_u32"),
         ("vcltq_u32, key, node", "vcltq_u32, node, key"),
+        ("vminq_u32, self, other", "vminq_u32, self, self"),
+        ("zeros, Self::splat(1)", "zeros, Self::splat(0)"),
         ("vandq_u32, below", "vandq_u32, key"),
         ("-bits.cast_signed()", "bits.cast_signed()"),
         ("0x8080_8000", "0x8080_0000"),
@@ -1071,12 +1189,28 @@ FAULTS: dict[Case, list[tuple[str, str]]] = {
         ("tie.less(last)", "tie.less(limbs[0])"),
         (".zip(limbs).rev()", ".zip(limbs)"),
         ("own.decrease(below)", "own"),
-        ("&limbs, V::splat(threshold[LIMBS])", "&limbs, V::splat(threshold[0])"),
+        ("V::splat(threshold[LIMBS])", "V::splat(threshold[0])"),
         ("reached = reached.decrease(below);", ""),
     ],
-    ("kernel/search", guides, 2, 15, 2): [
+    ("kernel/search", levels, 3): [
+        ("own[FULL - 1].less", "own[0].less"),
+        ("V::splat(count - level.all)", "V::splat(count)"),
+        ("level::<2, LIMBS, V>(nested, count, inner, own, tie)", "inner"),
+        ("level::<3, LIMBS, V>(nested, count, all, own, tie)", "all"),
+        ("&own[EQUAL..]", "&own[..]"),
+        ("&limbs[EQUAL..]", "&limbs[..]"),
+    ],
+    ("kernel/search", guides, 1, 15, 1, "Shifted"): [
+        (".min(H::splat((1 << CELL_BITS) - 1))", ""),
+        ("(1 << CELL_BITS) - 1", "(1 << CELL_BITS) - 2"),
+    ],
+    ("kernel/search", guides, 1, 15, 1, "Ones"): [
+        ("H::upper(first).leading_ones()", "key.leading_ones()"),
+    ],
+    ("kernel/search", guides, 2, 15, 2, "Upper"): [
         ("H::upper(first).shr(1)", "H::upper(first)"),
-        ("one_by_one(&guide.single, digit.count as u64, own, tie)", "V::splat(17)"),
+        ("one_by_one::<0, LIMBS, V>(&guide.single, reached, own, tie)", "reached"),
+        ("nested(guide, digit.count as u64, own, tie)", "V::splat(digit.count as u64)"),
         ("path.step(key, entry(path", "path.step(key, entry(key"),
         ("enumerate().rev()", "enumerate()"),
         ("1 << level", "1"),
@@ -1086,7 +1220,7 @@ FAULTS: dict[Case, list[tuple[str, str]]] = {
         ("reached.sub(H::join(path, H::splat(0)))", "reached"),
         ("H::splat(0))).decrease(below)", "H::splat(0)))"),
     ],
-    ("kernel/search", guides, 1, 31, 0): [
+    ("kernel/search", guides, 1, 31, 0, "Upper"): [
         ("path.look_up_either(&tables.0)", "path.look_up(&tables.0[0])"),
     ],
     ("kernel/mod", any_digits): [

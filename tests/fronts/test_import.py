@@ -151,11 +151,11 @@ def test_type_files_are_installed() -> None:
 
 #: The features that decide which code runs, and those of each back end, fastest first.
 DECIDING = {
-    "x86_64": ["aes", "vaes", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl"],
+    "x86_64": ["aes", "vaes", "avx2", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"],
     "aarch64": ["aes", "neon"],
 }
 BACKENDS = {
-    "avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl"},
+    "avx512": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
     "avx2": {"avx2"},
     "neon": {"neon"},
     "portable": set[str](),

@@ -60,9 +60,10 @@ token! {
 token! {
     /// This processor has AVX-512. The kernel's intrinsics are AVX-512F; the compiler uses the
     /// other features for narrow counts.
-    Avx512 runs "avx512f,avx512bw,avx512dq,avx512vl",
+    Avx512 runs "avx512f,avx512bw,avx512cd,avx512dq,avx512vl",
     is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512cd")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl")
 }
@@ -104,7 +105,7 @@ pub fn features() -> Vec<(&'static str, bool)> {
     #[cfg(target_arch = "x86_64")]
     return detected!(
         is_x86_feature_detected:
-        "aes" "vaes" "avx2" "avx512f" "avx512bw" "avx512dq" "avx512vl"
+        "aes" "vaes" "avx2" "avx512f" "avx512bw" "avx512cd" "avx512dq" "avx512vl"
     );
     #[cfg(target_arch = "aarch64")]
     return detected!(is_aarch64_feature_detected: "aes" "neon");

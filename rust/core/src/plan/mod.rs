@@ -30,7 +30,7 @@ pub const LIMB_BITS: u32 = 63;
 /// 2^-SLACK_BITS`.
 const SLACK_BITS: u32 = 54;
 /// The largest number of own words of a digit.
-const MAX_LIMBS: usize = 3;
+pub(crate) const MAX_LIMBS: usize = 3;
 /// A floor of mass `g` on values below `2^k` may move the mean error by `g * 2^k <= 2^-20`.
 const FLOOR_MEAN_BITS: u64 = 20;
 /// `g <= 2^-52`, so that the total variation stays below `2^-50` (docs/proofs.md, theorem 3).

@@ -217,6 +217,7 @@ fn available_back_ends_match_the_processor() {
         }
         if is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512cd")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl")
         {

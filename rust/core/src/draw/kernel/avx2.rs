@@ -193,6 +193,53 @@ impl Halves for HalfWords {
     }
 
     #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        both!(_mm256_min_epu32, self, other)
+    }
+
+    #[inline(always)]
+    fn leading_ones(self) -> Self {
+        // SAFETY: the intrinsics use registers only, and the processor has AVX2 (see `Words`).
+        let [first, second] = unsafe {
+            // By the upper and by the lower four bits of a byte, or 32 where these are all ones.
+            [
+                _mm256_setr_epi32(
+                    0,
+                    0,
+                    0x0101_0101,
+                    0x2003_0202,
+                    0,
+                    0,
+                    0x0101_0101,
+                    0x2003_0202,
+                ),
+                _mm256_setr_epi32(
+                    0x0404_0404,
+                    0x0404_0404,
+                    0x0505_0505,
+                    0x2007_0606,
+                    0x0404_0404,
+                    0x0404_0404,
+                    0x0505_0505,
+                    0x2007_0606,
+                ),
+            ]
+        };
+        let four = Self::splat(0x0F0F_0F0F);
+        let bits = both!(_mm256_and_si256, self, Self::splat(0xFFFF_FFFE));
+        let upper = both!(_mm256_and_si256, bits.shr(4), four);
+        let lower = both!(_mm256_and_si256, bits, four);
+        let upper = both!(_mm256_shuffle_epi8, Self(first, first), upper);
+        let lower = both!(_mm256_shuffle_epi8, Self(second, second), lower);
+        let bytes = both!(_mm256_min_epu8, upper, lower);
+        // With the bits above each byte, the byte with the first zero has the least.
+        let bytes = both!(_mm256_add_epi32, bytes, Self::splat(0x0008_1018));
+        let bytes = both!(_mm256_min_epu8, bytes, bytes.shr(16));
+        let bytes = both!(_mm256_min_epu8, bytes, bytes.shr(8));
+        both!(_mm256_and_si256, bytes, Self::splat(0xFF))
+    }
+
+    #[inline(always)]
     fn cell(self, cells: &[u8; CELLS]) -> Self {
         let cells = cells.as_ptr().cast::<__m128i>();
         // SAFETY: the cells are the 32 bytes that are read; no alignment is needed, and the

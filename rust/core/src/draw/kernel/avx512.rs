@@ -21,7 +21,7 @@ pub(super) fn add_noise<T: Count, const STEP: bool>(
     unsafe { vectorised::<T, STEP>(kernel, lower, words, counts) }
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
 fn vectorised<T: Count, const STEP: bool>(
     kernel: &Kernel,
     lower: u64,
@@ -44,7 +44,7 @@ pub(super) fn compare<T: Count>(
     unsafe { compared(rule, start, noise, counts, best) }
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
 fn compared<T: Count>(rule: &Rule<'_>, start: u64, noise: &[u64], counts: &[T], best: &mut Best) {
     compare_by::<Words, T>(rule, start, noise, counts, best);
 }
@@ -207,6 +207,19 @@ impl Halves for HalfWords {
     #[inline(always)]
     fn shr(self, bits: u32) -> Self {
         all!(_mm512_srlv_epi32, self, Self::splat(bits))
+    }
+
+    #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        all!(_mm512_min_epu32, self, other)
+    }
+
+    #[inline(always)]
+    fn leading_ones(self) -> Self {
+        // Leading zeros of the complement, whose last bit is set.
+        let zeros = all!(_mm512_xor_si512, self, Self::splat(u32::MAX));
+        let zeros = all!(_mm512_or_si512, zeros, Self::splat(1));
+        all!(_mm512_lzcnt_epi32, zeros)
     }
 
     #[inline(always)]

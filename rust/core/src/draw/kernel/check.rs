@@ -2,7 +2,7 @@
 
 use super::Kernel;
 use super::search::{ByGuide, Halves, OneByOne, Search};
-use super::tables::{CELL_BITS, CELLS, Digit, TABLE, Tables};
+use super::tables::{CELL_BITS, CELLS, Digit, Lead, TABLE, Tables};
 use crate::plan::LIMB_BITS;
 use crate::plan::digit::{self, Threshold};
 
@@ -37,16 +37,18 @@ impl Digit {
     /// Compares both searches, as the kernel calls them, with the number of thresholds reached.
     ///
     /// A search only compares the number with numbers in the tables, in whole or by its upper bits,
-    /// or looks up its cell. So its result changes at most at these points: a cell's least number,
-    /// the least number with a key of the tables, and a threshold of the tables. The true result
-    /// changes at the thresholds alone. Sorted, all these points and 0 cut the numbers into
-    /// intervals on which both results are constant, so that it suffices to try each of them, as
-    /// the least number of its interval. This holds whatever is in the tables, in any order.
+    /// or looks up its cell, or, where its first limbs are full of ones, compares the others. So its
+    /// result changes at most at these points: a cell's least number, the least number with a key
+    /// of the tables, the least number with so many full limbs, and a threshold of the tables. The
+    /// true result changes at the thresholds alone. Sorted, all these points and 0 cut the numbers
+    /// into intervals on which both results are constant, so that it suffices to try each of them,
+    /// as the least number of its interval. This holds whatever is in the tables, in any order, but
+    /// for the full limb.
     pub(super) fn check(&self, digit: &digit::Digit) {
         let (guide, thresholds) = (&self.guide, &digit.thresholds);
         assert_eq!((self.shift, self.limbs), (digit.shift, digit.limbs));
         let upper = |key: u32| [u64::from(key) << 32, 0, 0, 0];
-        let cells = (0..1 << CELL_BITS).map(|cell| upper(cell << (31 - CELL_BITS)));
+        let cells = guide.lead.starts().map(upper);
         let steps = guide.steps.iter().map(|Tables(keys)| keys.as_flattened());
         let keys = steps.flatten().map(|key| upper(*key));
         let ends = (0..2 * TABLE).map(|path| {
@@ -59,10 +61,28 @@ impl Digit {
             }
             number
         });
+        let full = (1 << LIMB_BITS) - 1;
+        let nested = guide.nested.iter().flat_map(|nested| {
+            assert_eq!(nested.full, full, "a full limb");
+            (1..)
+                .zip(nested.levels.iter().flatten())
+                .flat_map(move |(ones, level)| {
+                    let thresholds = level
+                        .thresholds
+                        .iter()
+                        .copied()
+                        .chain([Threshold::default()]);
+                    thresholds.map(move |mut number| {
+                        number[..ones].fill(full);
+                        number
+                    })
+                })
+        });
         let whole = [thresholds, &self.thresholds, &guide.single]
             .into_iter()
             .flatten();
-        for number in cells.chain(keys).chain(ends).chain(whole.copied()) {
+        let points = cells.chain(keys).chain(ends).chain(nested);
+        for number in points.chain(whole.copied()) {
             // Comparisons take no greater limbs.
             assert!(number.iter().all(|limb| limb >> LIMB_BITS == 0));
             let reached = thresholds.iter().filter(|&each| *each <= number).count() as u64;
@@ -86,6 +106,17 @@ impl Digit {
     }
 }
 
+impl Lead {
+    /// The least key of each cell.
+    fn starts(self) -> impl Iterator<Item = u32> {
+        (0..=31).map(move |cell| match self {
+            Self::Upper => cell << (31 - CELL_BITS),
+            Self::Shifted(shift) => cell << shift,
+            Self::Ones => (1 << 31) - (1 << (31 - cell)),
+        })
+    }
+}
+
 /// A half-word of one draw: an entry of a table where it does not exist is a panic.
 impl Halves for u32 {
     type Words = u64;
@@ -104,6 +135,14 @@ impl Halves for u32 {
 
     fn shr(self, bits: u32) -> Self {
         self >> bits
+    }
+
+    fn min(self, other: Self) -> Self {
+        Ord::min(self, other)
+    }
+
+    fn leading_ones(self) -> Self {
+        (self & !1).leading_ones()
     }
 
     fn cell(self, cells: &[u8; CELLS]) -> Self {
@@ -126,25 +165,70 @@ impl Halves for u32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tables::{Guide, MAX_STEPS};
     use super::*;
 
     /// Every number of thresholds, with up to three of the same key, spread over all cells or
-    /// crowded into the last ones.
+    /// crowded into the last or the first ones, by each lead with any number of steps.
     #[test]
     fn guides_to_any_thresholds_lead_to_their_places() {
         for (count, same, crowd) in (1..=40).flat_map(|count| {
             [(1, 0), (2, 0), (3, 0), (1, 1), (1, 5), (1, 20)]
                 .map(|(same, crowd)| (count, same, crowd))
         }) {
-            let first = |x: u64| (1 << 31) - 1 - (((count + 1 - x.div_ceil(same)) << 25) >> crowd);
-            let digit = digit::Digit {
-                shift: 0,
-                limbs: 1,
-                thresholds: (1..=count)
-                    .map(|x| [(first(x) << 32) + x, 10 * x, 0, 0])
+            let gap = |x: u64| ((count + 1 - x.div_ceil(same)) << 25) >> crowd;
+            let last = |x| (1 << 31) - 1 - gap(x);
+            let first = |x| gap(1) - gap(x);
+            for thresholds in [
+                (1..=count)
+                    .map(|x| [(last(x) << 32) + x, 10 * x, 0, 0])
                     .collect(),
-            };
-            Digit::new(&digit, LIMB_BITS).check(&digit);
+                (1..=count)
+                    .map(|x| [(first(x) << 32) + x, 10 * x, 0, 0])
+                    .collect::<Vec<_>>(),
+            ] {
+                check_each_way(&thresholds, 1);
+            }
+        }
+    }
+
+    /// Thresholds that start with no, one, two or three full limbs, so many of each.
+    #[test]
+    fn thresholds_that_start_with_full_limbs_are_found() {
+        const FULL: u64 = (1 << LIMB_BITS) - 1;
+        for counts in 0..1_u64 << 8 {
+            let count = |full: usize| counts >> (2 * full) & 3;
+            for limbs in 1..=3 {
+                let mut thresholds = Vec::new();
+                for full in 0..=limbs {
+                    for x in 0..count(full) {
+                        let mut threshold = Threshold::default();
+                        threshold[..full].fill(FULL);
+                        threshold[full] = FULL - 9 + x;
+                        threshold[full + 1..=limbs].fill(x * 7);
+                        thresholds.push(threshold);
+                    }
+                }
+                check_each_way(&thresholds, limbs);
+            }
+        }
+    }
+
+    fn check_each_way(thresholds: &[Threshold], limbs: usize) {
+        let digit = digit::Digit {
+            shift: 0,
+            limbs,
+            thresholds: thresholds.to_vec(),
+        };
+        let mut tables = Digit::new(&digit, LIMB_BITS);
+        tables.check(&digit);
+        let shifted = (0..31 - CELL_BITS).map(Lead::Shifted);
+        for lead in shifted.chain([Lead::Upper, Lead::Ones]) {
+            for steps in 0..=MAX_STEPS {
+                let way = Some((lead, steps));
+                tables.guide = Guide::by(way, thresholds, limbs + 1, LIMB_BITS);
+                tables.check(&digit);
+            }
         }
     }
 }

@@ -198,6 +198,19 @@ impl Halves for HalfWords {
     }
 
     #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        both!(vminq_u32, self, other)
+    }
+
+    #[inline(always)]
+    fn leading_ones(self) -> Self {
+        // Leading zeros of the complement, whose last bit is set.
+        let zeros = both!(veorq_u32, self, Self::splat(u32::MAX));
+        let zeros = both!(vorrq_u32, zeros, Self::splat(1));
+        both!(vclzq_u32, zeros)
+    }
+
+    #[inline(always)]
     fn cell(self, cells: &[u8; CELLS]) -> Self {
         // SAFETY: the cells are the 32 bytes that are read; no alignment is needed, and the
         // processor has NEON (see `Words`).

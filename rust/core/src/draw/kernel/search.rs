@@ -1,7 +1,7 @@
 //! Counts how many of a digit's thresholds a uniform number has reached. Every comparison is made,
 //! whatever the results.
 
-use super::tables::{CELL_BITS, CELLS, Digit, Ends, TABLE, Tables};
+use super::tables::{CELL_BITS, CELLS, Digit, Ends, Guide, Lead, Nested, TABLE, Tables};
 use super::vector::Vector;
 use crate::plan::digit::Threshold;
 use core::marker::PhantomData;
@@ -28,7 +28,8 @@ pub(super) struct OneByOne;
 impl<V: Vector> Search<V> for OneByOne {
     #[inline(always)]
     fn reached<const LIMBS: usize>(digit: &Digit, _first: V, own: &[V; LIMBS], tie: V) -> V {
-        one_by_one(&digit.thresholds, digit.count as u64, own, tie)
+        let all = V::splat(digit.count as u64);
+        one_by_one::<0, LIMBS, V>(&digit.thresholds, all, own, tie)
     }
 }
 
@@ -47,6 +48,10 @@ pub(super) trait Halves: Copy {
     /// The words with these halves.
     fn join(low: Self, high: Self) -> Self::Words;
     fn shr(self, bits: u32) -> Self;
+    /// The minimum of unsigned half-words.
+    fn min(self, other: Self) -> Self;
+    /// How many of the upper 31 bits, from the highest down, are ones before the first zero.
+    fn leading_ones(self) -> Self;
     /// The entry for each half-word; those are below [`CELLS`].
     fn cell(self, cells: &[u8; CELLS]) -> Self;
     /// The table's entry for each half-word; those are below [`TABLE`].
@@ -57,24 +62,64 @@ pub(super) trait Halves: Copy {
     fn step(self, key: Self, node: Self, weight: u32) -> Self;
 }
 
-/// `count` minus the number of these thresholds that `(own, tie)` is below.
+/// `reached` minus the number of these thresholds that `(own, tie)` is below. The first limbs, so
+/// many, are taken for equal.
 #[inline(always)]
-fn one_by_one<const LIMBS: usize, V: Vector>(
+fn one_by_one<const EQUAL: usize, const LIMBS: usize, V: Vector>(
     thresholds: &[Threshold],
-    count: u64,
+    mut reached: V,
     own: &[V; LIMBS],
     tie: V,
 ) -> V {
-    let mut reached = V::splat(count);
     for threshold in thresholds {
         let mut limbs = [V::splat(0); LIMBS];
         for (limb, word) in limbs.iter_mut().zip(threshold) {
             *limb = V::splat(*word);
         }
-        let below = is_below(own, tie, &limbs, V::splat(threshold[LIMBS]));
+        let last = V::splat(threshold[LIMBS]);
+        let below = is_below(&own[EQUAL..], tie, &limbs[EQUAL..], last);
         reached = reached.decrease(below);
     }
     reached
+}
+
+/// `count` minus the number of a guide's nested thresholds that `(own, tie)` is below.
+#[inline(always)]
+fn nested<const LIMBS: usize, V: Vector>(guide: &Guide, count: u64, own: &[V; LIMBS], tie: V) -> V {
+    let all = V::splat(count);
+    let Some(nested) = &guide.nested else {
+        return all;
+    };
+    // Written out, so that places in `own` are constants.
+    let inner = match LIMBS {
+        1 => all,
+        2 => level::<2, LIMBS, V>(nested, count, all, own, tie),
+        _ => {
+            let inner = level::<3, LIMBS, V>(nested, count, all, own, tie);
+            level::<2, LIMBS, V>(nested, count, inner, own, tie)
+        }
+    };
+    level::<1, LIMBS, V>(nested, count, inner, own, tie)
+}
+
+/// The same for thresholds that start with so many full limbs or more, where the number's limbs
+/// before the last of these are full. `inner` is the result for those with more of them, where that
+/// one is full as well.
+#[inline(always)]
+fn level<const FULL: usize, const LIMBS: usize, V: Vector>(
+    nested: &Nested,
+    count: u64,
+    inner: V,
+    own: &[V; LIMBS],
+    tie: V,
+) -> V {
+    let Some(level) = &nested.levels[FULL - 1] else {
+        return inner;
+    };
+    let reached = one_by_one::<FULL, LIMBS, V>(&level.thresholds, inner, own, tie);
+    // A number with a smaller limb is below all of them.
+    let smaller = own[FULL - 1].less(V::splat(nested.full));
+    V::select(smaller, V::splat(count - level.all), reached)
 }
 
 /// A guide leads to one threshold, and the number is compared with it in full.
@@ -88,12 +133,18 @@ impl<V: Vector, H: Halves<Words = V>> Search<V> for ByGuide<H> {
     #[inline(always)]
     fn reached<const LIMBS: usize>(digit: &Digit, first: V, own: &[V; LIMBS], tie: V) -> V {
         let guide = &digit.guide;
-        let reached = one_by_one(&guide.single, digit.count as u64, own, tie);
+        let reached = nested(guide, digit.count as u64, own, tie);
+        let reached = one_by_one::<0, LIMBS, V>(&guide.single, reached, own, tie);
         let Some((last, ends)) = guide.ends.split_first() else {
             return reached;
         };
         let key = H::upper(first).shr(1);
-        let mut path = key.shr(31 - CELL_BITS).cell(&guide.cells);
+        let cell = match guide.lead {
+            Lead::Upper => key.shr(31 - CELL_BITS),
+            Lead::Shifted(shift) => key.shr(shift).min(H::splat((1 << CELL_BITS) - 1)),
+            Lead::Ones => H::upper(first).leading_ones(),
+        };
+        let mut path = cell.cell(&guide.cells);
         for (level, keys) in guide.steps.iter().enumerate().rev() {
             path = path.step(key, entry(path, keys, guide.wide), 1 << level);
         }
@@ -101,7 +152,7 @@ impl<V: Vector, H: Halves<Words = V>> Search<V> for ByGuide<H> {
         for (limb, table) in limbs.iter_mut().zip(ends) {
             *limb = end(path, table, guide.wide);
         }
-        let below = is_below(own, tie, &limbs, end(path, last, guide.wide));
+        let below = is_below(&own[..], tie, &limbs[..], end(path, last, guide.wide));
         reached.sub(H::join(path, H::splat(0))).decrease(below)
     }
 }
@@ -124,12 +175,7 @@ fn entry<H: Halves>(path: H, tables: &Tables, wide: bool) -> H {
 
 /// Whether the number `(own, tie)` is below the threshold of these limbs.
 #[inline(always)]
-fn is_below<const LIMBS: usize, V: Vector>(
-    own: &[V; LIMBS],
-    tie: V,
-    limbs: &[V; LIMBS],
-    last: V,
-) -> V::Mask {
+fn is_below<V: Vector>(own: &[V], tie: V, limbs: &[V], last: V) -> V::Mask {
     // From the last limb up, the borrow of one limb is subtracted from the next; limbs of 63 bits
     // leave room for it.
     let mut below = tie.less(last);

@@ -1,16 +1,17 @@
 //! The thresholds of a digit in tables that fit vector registers.
 
+use crate::plan::MAX_LIMBS;
 use crate::plan::digit::{self, Threshold};
 use crate::plan::layout::search_cost;
 use core::{array, iter};
 
 /// Entries of a lookup table.
 pub(super) const TABLE: usize = 16;
-/// Cells of a guide: the upper five bits of a word.
+/// Cells of a guide.
 pub(super) const CELLS: usize = 1 << CELL_BITS;
 pub(super) const CELL_BITS: u32 = 5;
 /// The largest number of steps after a guide.
-const MAX_STEPS: u32 = 5;
+pub(super) const MAX_STEPS: u32 = 5;
 
 /// A digit as the kernel reads it.
 #[derive(Clone, Debug)]
@@ -31,6 +32,10 @@ pub(super) struct Digit {
 pub(super) struct Guide {
     /// The thresholds without the guide, compared one by one.
     pub(super) single: Vec<Threshold>,
+    /// Those of them that start with limbs full of ones, where comparing these once pays.
+    pub(super) nested: Option<Nested>,
+    /// How a key leads to its cell.
+    pub(super) lead: Lead,
     /// For each cell, how many guided thresholds lie in the cells above it.
     pub(super) cells: [u8; CELLS],
     /// For each step, the smallest first, the key below which a number's path goes down by the step,
@@ -42,6 +47,35 @@ pub(super) struct Guide {
     pub(super) ends: Vec<Ends>,
     /// Whether paths need both tables in a row.
     pub(super) wide: bool,
+}
+
+/// A function from keys to cells that never falls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lead {
+    /// The upper bits.
+    Upper,
+    /// The key without so many bits, or the last cell for all keys beyond it.
+    Shifted(u32),
+    /// The number of the key's leading ones.
+    Ones,
+}
+
+/// Thresholds that start with limbs full of ones.
+#[derive(Clone, Debug)]
+pub(super) struct Nested {
+    /// Such a limb.
+    pub(super) full: u64,
+    /// Those that start with one of them, two and so on, if there are any with as many or more.
+    pub(super) levels: [Option<Level>; MAX_LIMBS],
+}
+
+/// Thresholds that start with so many full limbs.
+#[derive(Clone, Debug)]
+pub(super) struct Level {
+    /// Those that start with no more.
+    pub(super) thresholds: Vec<Threshold>,
+    /// How many there are, those with more included.
+    pub(super) all: u64,
 }
 
 /// Two tables in a row, by path.
@@ -69,48 +103,124 @@ impl Digit {
     }
 }
 
-/// Thresholds with their keys, in ascending order.
-type Keyed = Vec<(u32, Threshold)>;
+/// A lead and a number of steps, or no guide.
+pub(super) type Way = Option<(Lead, u32)>;
 
-/// Splits thresholds into those compared one by one and those that so many steps tell apart: with
-/// different keys, and up to `2^steps` in a cell.
-fn split(thresholds: &[Threshold], limb_bits: u32, steps: u32) -> (Vec<Threshold>, Keyed) {
-    let room = match limb_bits {
-        // A cell has bits beyond the limb.
-        0..CELL_BITS => 0,
-        // The path beyond the first threshold has an entry as well.
-        _ => 2 * TABLE - 1,
-    };
-    let (mut single, mut guided) = (Vec::new(), Vec::new());
+/// The keys of the thresholds that so many steps tell apart: they have different keys, and up to
+/// `2^steps` of them are in a cell. The others are compared one by one.
+fn guided_by(
+    way: Way,
+    thresholds: &[Threshold],
+    limb_bits: u32,
+) -> impl Iterator<Item = Option<u32>> {
+    // Cells may depend on bits beyond the limb.
+    let way = way.filter(|(lead, _)| lead.bits() <= limb_bits);
+    // The path beyond the first threshold has an entry as well.
+    let mut room = way.map_or(0, |_| 2 * TABLE - 1);
+    let (lead, steps) = way.unwrap_or((Lead::Upper, 0));
     let (mut least, mut left) = (0, [1 << steps; CELLS]);
-    for threshold in thresholds {
-        let key = (threshold[0] << (64 - limb_bits) >> 33) as u32;
-        let left = &mut left[cell(key)];
-        if key >= least && *left > 0 && guided.len() < room {
-            guided.push((key, *threshold));
-            (least, *left) = (key + 1, *left - 1);
-        } else {
-            single.push(*threshold);
-        }
-    }
-    (single, guided)
+    thresholds.iter().map(move |threshold| {
+        let key = key_of(threshold, limb_bits);
+        let left = &mut left[lead.cell(key)];
+        (key >= least && *left > 0 && room > 0).then(|| {
+            (least, *left, room) = (key + 1, *left - 1, room - 1);
+            key
+        })
+    })
 }
 
-fn cell(key: u32) -> usize {
-    (key >> (31 - CELL_BITS)) as usize
+/// The upper 31 bits of a word with this first limb.
+fn key_of(threshold: &Threshold, limb_bits: u32) -> u32 {
+    (threshold[0] << (64 - limb_bits) >> 33) as u32
+}
+
+impl Lead {
+    fn cell(self, key: u32) -> usize {
+        match self {
+            Self::Upper => (key >> (31 - CELL_BITS)) as usize,
+            Self::Shifted(shift) => CELLS.min((key >> shift) as usize + 1) - 1,
+            Self::Ones => (key << 1).leading_ones() as usize,
+        }
+    }
+
+    /// The upper bits of a key that its cell depends on.
+    fn bits(self) -> u32 {
+        match self {
+            Self::Upper => CELL_BITS,
+            Self::Shifted(shift) => 31 - shift,
+            Self::Ones => 31,
+        }
+    }
+
+    /// What it takes beyond the upper bits alone, in comparisons of a limb.
+    fn cost(self) -> usize {
+        match self {
+            Self::Upper => 0,
+            Self::Shifted(_) => 1,
+            Self::Ones => 3,
+        }
+    }
+}
+
+impl Nested {
+    /// Takes the thresholds that start with limbs full of ones out of these, if that pays.
+    fn take(single: &mut Vec<Threshold>, limbs: usize, limb_bits: u32) -> Option<Self> {
+        let full = u64::MAX >> (64 - limb_bits);
+        let ones = |threshold: &Threshold| {
+            let own = threshold[..limbs - 1].iter();
+            own.take_while(|limb| **limb == full).count()
+        };
+        let levels = array::from_fn(|level| {
+            let these = |more: bool| {
+                let accepted = move |ones| ones == level + 1 || more && ones > level;
+                single.iter().filter(move |each| accepted(ones(each)))
+            };
+            let all = these(true).count() as u64;
+            (all > 0).then(|| Level {
+                thresholds: these(false).copied().collect(),
+                all,
+            })
+        });
+        // Each level spares the comparison of one limb, and costs as much.
+        let saved: u64 = levels.iter().flatten().map(|level| level.all - 1).sum();
+        (saved > 0).then(|| {
+            single.retain(|threshold| ones(threshold) == 0);
+            Self { full, levels }
+        })
+    }
 }
 
 impl Guide {
     /// The guide of least cost.
     fn new(thresholds: &[Threshold], limbs: usize, limb_bits: u32) -> Self {
-        let none = (0, (thresholds.to_vec(), Vec::new()));
-        let splits = (0..=MAX_STEPS).map(|steps| (steps, split(thresholds, limb_bits, steps)));
-        let all = iter::once(none).chain(splits);
-        let least = all.min_by_key(|(steps, (single, guided))| {
-            search_cost(single.len(), guided.len(), *steps as usize, limbs)
+        // The last threshold has the last cell.
+        let last = thresholds.last().map_or(0, |last| key_of(last, limb_bits));
+        let shift = (u32::BITS - CELL_BITS).saturating_sub(last.leading_zeros());
+        let leads = [Lead::Upper, Lead::Shifted(shift), Lead::Ones];
+        let ways = leads.map(|lead| (0..=MAX_STEPS).map(move |steps| Some((lead, steps))));
+        let all = iter::once(None).chain(ways.into_iter().flatten());
+        let least = all.min_by_key(|way| {
+            let guided = guided_by(*way, thresholds, limb_bits).flatten().count();
+            let (lead, steps) = way.map_or((0, 0), |(lead, steps)| (lead.cost(), steps));
+            lead + search_cost(thresholds.len() - guided, guided, steps as usize, limbs)
         });
-        let (steps, (single, mut guided)) = least.unwrap_or_default();
-        let above = |i: usize| guided.iter().map(move |(key, _)| u8::from(cell(*key) > i));
+        Self::by(least.flatten(), thresholds, limbs, limb_bits)
+    }
+
+    pub(super) fn by(way: Way, thresholds: &[Threshold], limbs: usize, limb_bits: u32) -> Self {
+        let (mut single, mut guided) = (Vec::new(), Vec::new());
+        for (threshold, key) in thresholds.iter().zip(guided_by(way, thresholds, limb_bits)) {
+            match key {
+                Some(key) => guided.push((key, *threshold)),
+                None => single.push(*threshold),
+            }
+        }
+        let (lead, steps) = way.unwrap_or((Lead::Upper, 0));
+        let above = |i: usize| {
+            guided
+                .iter()
+                .map(move |(key, _)| u8::from(lead.cell(*key) > i))
+        };
         let cells = array::from_fn(|i| above(i).sum());
         let (none, wide) = (guided.is_empty(), guided.len() >= TABLE);
         guided.reverse();
@@ -125,7 +235,9 @@ impl Guide {
         };
         let order = iter::once(limbs - 1).chain(0..limbs - 1);
         Self {
+            nested: Nested::take(&mut single, limbs, limb_bits),
             single,
+            lead,
             cells,
             steps: (0..steps).map(step).collect(),
             ends: order.filter(|_| !none).map(ends).collect(),
