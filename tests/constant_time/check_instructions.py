@@ -39,13 +39,14 @@ X86 = {
     "portable kernel": ("6kernel8portable", 16, False),
     "AVX2 kernel": ("6kernel4avx210vectorised", 16, False),
     "AVX-512 kernel": ("6kernel6avx51210vectorised", 16, True),
+    "AVX-512 kernel, with a tape beside": ("6kernel6avx5126beside", 8, True),
     "largest sums, portable": ("6kernel7largest8portable", 8, False),
     "largest sums, AVX2": ("6kernel4avx28compared", 8, False),
     "largest sums, AVX-512": ("6kernel6avx5128compared", 8, True),
     "AVX2 blocks of keyed tapes": ("4simd4Avx23run8compiled", 9, False),
     "AVX-512 blocks of keyed tapes": ("4simd6Avx5123run8compiled", 9, True),
     "folding": ("4fold(7fold_in|8fold_out)", 12, False),
-    "own tape": ("12counter_mode(12encrypt_(ones|twos)|10round_keys)", 3, True),
+    "own tape": ("12counter_mode(1[23]encrypt_(ones|twos|fours)|10round_keys)", 4, True),
 }
 #: On AArch64 the compiler knows that NEON is there: it leaves the portable kernel out, and makes
 #: blocks of keyed tapes a part of their callers.

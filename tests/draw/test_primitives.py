@@ -303,6 +303,8 @@ def keys(rust: Rust, kind: str) -> None:
 # The portable back end's vectors, of one word.
 ONE = {"V": Type("u64")}
 NO_STEP = Option(False, None)
+#: What is done beside a draw has no part in it.
+BESIDE = SimpleNamespace(encrypt=lambda _: None)
 
 
 class Secret(Int):
@@ -362,7 +364,7 @@ def blocks(rust: Rust, kind: str, backend: str) -> None:
     if backend == "portable":
         assume_operations(rust)
 
-    def draw(_: Any, words: Slice, lane: int, offset: Any, stays: Option) -> Any:
+    def draw(_: Any, words: Slice, lane: int, offset: Any, stays: Option, beside: Any) -> Any:
         """Anything from 0 to the range: here, each draw's first word."""
         # A step asks of the same words and offsets what stays.
         prove(z3.BoolVal(stays == keep.map(lambda keep: (keep, words, lane, offset))))
@@ -376,10 +378,10 @@ def blocks(rust: Rust, kind: str, backend: str) -> None:
     kernel = SimpleNamespace(plan=plan)
     keep = Option(True, "a step")
     given = kernel, keep, least, Slice([Slice(tape)])
-    rust.call("kernel/mod", "noise_block", *given, Slice(list(counts)), **generics)
+    rust.call("kernel/mod", "noise_block", *given, Slice(list(counts)), BESIDE, **generics)
     keep = NO_STEP
     offsets.clear()
-    rust.call("kernel/mod", "noise_block", kernel, keep, *given[2:], block, **generics)
+    rust.call("kernel/mod", "noise_block", kernel, keep, *given[2:], block, BESIDE, **generics)
     proof, wanted = statement(rust, range=wide(plan.range)), []
     proof.names |= {"words": 1, "draw": lambda own, x: wanted.append(x) or own[0]}
     noisy = proof.release(wide(lower), [*map(wide, tape)], [*map(wide, counts)])
@@ -759,7 +761,7 @@ def draw(rust: Rust) -> SimpleNamespace:
     rust.cuts = {"drawn": None, "value_mask": None}
     assume_operations(rust)
     own = Secret("u64", offset.term)
-    noisy = rust.call("kernel/mod", "draw", kernel, Tape(), lane, own, NO_STEP, **ONE)
+    noisy = rust.call("kernel/mod", "draw", kernel, Tape(), lane, own, NO_STEP, BESIDE, **ONE)
     given = [
         z3.And(wide(offset) <= wide(limit), wide(limit) > 0),
         z3.And(wide(sign_mask) <= 1, wide(value_bits) <= 64, wide(word("at")) < 1 << 32),
@@ -877,7 +879,7 @@ def steps(rust: Rust) -> None:
     ordinary draw elsewhere.
     """
     kernel, stays = draw(rust), z3.Bool("stays")
-    given = kernel.kernel, Tape(), kernel.lane, kernel.own, Option(True, stays)
+    given = kernel.kernel, Tape(), kernel.lane, kernel.own, Option(True, stays), BESIDE
     noisy = rust.call("kernel/mod", "draw", *given, **ONE).term
     in_slot = kernel.first.reached.term == 0
     kept = z3.And(stays, z3.Not(in_slot))
@@ -909,7 +911,7 @@ def keeps(rust: Rust, limbs: int) -> None:
 def noiseless(rust: Rust) -> None:
     """Without digits there is no noise, and no word of tape."""
     offset, kernel = word("offset"), SimpleNamespace(digits=Slice([]))
-    given = kernel, Slice([]), 0, offset, NO_STEP
+    given = kernel, Slice([]), 0, offset, NO_STEP, BESIDE
     assert rust.call("kernel/mod", "draw", *given, **ONE) is offset
 
 
@@ -1173,7 +1175,10 @@ FAULTS: dict[Case, list[tuple[str, str]]] = {
     ("kernel/mod", blocks, "i8", "portable"): [
         (".max(base).sub(base)", ".sub(base)"),
         ("sub(base).min(range)", "sub(base)"),
-        ("(kernel, words, lane, offset, stays)", "(kernel, words, 0, offset, stays)"),
+        (
+            "(kernel, words, lane, offset, stays, beside)",
+            "(kernel, words, 0, offset, stays, beside)",
+        ),
         ("&mut keys[lane..]", "&mut keys[0..]"),
         ("T::from_key(key);\n    }\n}", "T::from_key(key ^ 1);\n    }\n}"),
     ],
@@ -1433,7 +1438,7 @@ def test_noise_is_that_of_the_known_answers(
     generics = {"V": BACKENDS[backend].type, "T": Type(kind)}
     kernel = SimpleNamespace(plan=plan, digits=Slice(digits))
     words = Slice(Slice(map(number, row)) for row in zip(*tapes, strict=True))
-    rust.call("kernel/mod", "noise_block", kernel, NO_STEP, least, words, block, **generics)
+    rust.call("kernel/mod", "noise_block", kernel, NO_STEP, least, words, block, BESIDE, **generics)
     assert [*map(value, block)] == noisy
     # The draw of the proof, read as Coq, gives the same.
     plan = {"range": known.range, "value_bits": known.value_bits}

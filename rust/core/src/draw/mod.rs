@@ -51,18 +51,34 @@ impl<'a, T: Count, W: Words> Draws<'a, T, W> {
     pub fn add_noise(&mut self, counts: &mut [T]) -> Result<(), Error> {
         let stride = self.kernel.plan().words() * LANES;
         let blocks = (CHUNK_WORDS / stride.max(1)).max(1);
-        let need = blocks.min(counts.len().div_ceil(LANES)) * stride;
-        if self.buffer.len() < need {
-            // Allocate a new buffer: growing the old one would leave a copy behind.
-            self.buffer = Zeroizing::new(vec![0; need]);
+        // Words beside draws need room for two blocks.
+        let need = blocks.min(counts.len().div_ceil(LANES)).max(2) * stride;
+        let buffer = room(&mut self.buffer, need);
+        #[cfg(target_arch = "x86_64")]
+        if let Some(tape) = self.source.counter() {
+            let rows = buffer.as_chunks_mut().0;
+            if self.kernel.add_noise_from(self.lower, tape, rows, counts) {
+                return Ok(());
+            }
         }
         for part in counts.chunks_mut(blocks * LANES) {
-            let words = &mut self.buffer[..part.len().div_ceil(LANES) * stride];
+            let words = &mut buffer[..part.len().div_ceil(LANES) * stride];
             self.source.fill(words)?;
             self.kernel.add_noise(self.lower, words, part);
         }
         Ok(())
     }
+}
+
+/// So many words of the buffer, from the start of a cache line.
+fn room(buffer: &mut Zeroizing<Vec<u64>>, words: usize) -> &mut [u64] {
+    let line = 8;
+    if buffer.len() < words + line {
+        // Allocate a new buffer: growing the old one would leave a copy behind.
+        *buffer = Zeroizing::new(vec![0; words + line]);
+    }
+    let start = buffer.as_ptr().align_offset(8 * line).min(line);
+    &mut buffer[start..start + words]
 }
 
 impl<'a, T: Count> Draws<'a, T, Tape> {

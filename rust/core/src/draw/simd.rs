@@ -81,6 +81,15 @@ token! {
         && is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("vaes")
 }
+#[cfg(target_arch = "x86_64")]
+token! {
+    /// This processor has AES on vectors of 512 bits.
+    Vaes512,
+    is_x86_feature_detected!("aes")
+        && is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("vaes")
+        && is_x86_feature_detected!("avx512f")
+}
 #[cfg(all(test, target_arch = "x86_64"))]
 impl Vaes {
     /// The token, also where `scripts/emulate_vaes.sh` runs the tests.

@@ -40,11 +40,24 @@ pub trait Words {
     /// # Errors
     /// [`Error::Entropy`] if the source has none; `words` must not be used then.
     fn fill(&mut self, words: &mut [u64]) -> Result<(), Error>;
+
+    /// The counter of a tape whose next word is the first of a block, for draws that encrypt its
+    /// words themselves.
+    #[doc(hidden)]
+    #[cfg(target_arch = "x86_64")]
+    fn counter(&mut self) -> Option<&mut Counter> {
+        None
+    }
 }
 
 impl<W: Words + ?Sized> Words for &mut W {
     fn fill(&mut self, words: &mut [u64]) -> Result<(), Error> {
         (**self).fill(words)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn counter(&mut self) -> Option<&mut Counter> {
+        (**self).counter()
     }
 }
 
@@ -57,7 +70,7 @@ pub struct Tape {
 /// Two ways to the same words.
 #[allow(clippy::large_enum_variant)]
 enum Stream {
-    /// That of the crate `aes`.
+    /// That of the crate `aes`, where this processor lacks AES or AVX2.
     Crate(Ctr64LE<Aes256Enc>),
     #[cfg(target_arch = "x86_64")]
     Own(Counter),
@@ -69,13 +82,11 @@ enum Stream {
 pub fn instructions() -> &'static str {
     #[cfg(target_arch = "x86_64")]
     {
-        match own() {
+        match Way::detect() {
+            Some(Way::Four(_)) => return "vaes-512",
             Some(Way::Two(_)) => return "vaes-256",
             Some(Way::One(_)) => return "aes",
             None => {}
-        }
-        if widest() {
-            return "vaes-512";
         }
         if is_x86_feature_detected!("aes") {
             return "aes";
@@ -86,18 +97,6 @@ pub fn instructions() -> &'static str {
         return "aes";
     }
     "portable"
-}
-
-/// The own code, where the crate `aes` is slower: it uses VAES with the registers of AVX-512 alone.
-#[cfg(target_arch = "x86_64")]
-fn own() -> Option<Way> {
-    Way::detect().filter(|_| !widest())
-}
-
-/// Whether this processor has VAES on the registers of AVX-512.
-#[cfg(target_arch = "x86_64")]
-fn widest() -> bool {
-    is_x86_feature_detected!("vaes") && is_x86_feature_detected!("avx512f")
 }
 
 impl Tape {
@@ -122,7 +121,7 @@ impl Tape {
     #[must_use]
     pub fn from_key(key: &[u8; 32]) -> Self {
         #[cfg(target_arch = "x86_64")]
-        if let Some(way) = own() {
+        if let Some(way) = Way::detect() {
             let stream = Stream::Own(Counter::new(way, key));
             return Self { stream };
         }
@@ -176,6 +175,14 @@ impl Words for Tape {
         }
         Ok(())
     }
+
+    #[cfg(target_arch = "x86_64")]
+    fn counter(&mut self) -> Option<&mut Counter> {
+        match &mut self.stream {
+            Stream::Own(counter) if counter.at_block() => Some(counter),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Debug for Tape {
@@ -205,17 +212,26 @@ impl<R> fmt::Debug for RngWords<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draw::simd::{Aes, Vaes};
+    use crate::draw::Draws;
+    use crate::draw::kernel::{Backend, Kernel, LANES};
+    use crate::draw::simd::{Aes, Vaes, Vaes512};
+    use crate::params::rate::Rate;
+    use crate::plan::{Plan, tiers};
+
+    fn ways() -> impl Iterator<Item = Way> {
+        let ways = [
+            Aes::detect().map(Way::One),
+            Vaes::detect_or_emulated().map(Way::Two),
+            Vaes512::detect().map(Way::Four),
+        ];
+        ways.into_iter().flatten()
+    }
 
     /// The own code gives the words of the crate, for random keys, from any word on, in parts of
     /// many lengths. `tests/draw/tape.rs` has the known answers of both.
     #[test]
     fn words_are_those_of_the_crate() {
-        let ways = [
-            Aes::detect().map(Way::One),
-            Vaes::detect_or_emulated().map(Way::Two),
-        ];
-        for way in ways.into_iter().flatten() {
+        for way in ways() {
             for number in 0..24 {
                 let key = *key_from_os().unwrap();
                 let start = match number {
@@ -225,11 +241,67 @@ mod tests {
                 let (mut own, mut other) = (Counter::new(way, &key), Tape::by_crate(&key));
                 own.seek(start);
                 other.seek(start).unwrap();
-                for length in [0, 1, 2, 3, 23, 24, 25, 47, 48, 49, 96, 63, 1, 100, 2048, 7] {
+                for length in [
+                    0, 1, 2, 3, 23, 24, 25, 47, 48, 49, 63, 64, 65, 96, 63, 1, 100, 2048, 7,
+                ] {
                     let (mut mine, mut theirs) = (vec![0; length], vec![1; length]);
                     own.fill(&mut mine);
                     other.fill(&mut theirs).unwrap();
                     assert_eq!(mine, theirs, "from word {start}, {length} words");
+                }
+            }
+        }
+    }
+
+    /// Plans of 0, 3, 4, 7 and 10 words for a draw, and a step between tiers. The second has a word
+    /// beyond those of its digit.
+    fn plans() -> Vec<Plan> {
+        let rate = |scale| Rate::from_scale(scale).unwrap();
+        let ranges = [(1e5, 1), (1e5, 1 << 20), (1e5, u64::MAX), (1e38, 1000)];
+        let plans = ranges.map(|(scale, range)| Plan::two_sided(&rate(scale), range).unwrap());
+        let tiers = tiers::plans(&[rate(1.0), rate(1e5)], u64::MAX).unwrap();
+        let step = tiers[1].plan.clone();
+        [&[Plan::noiseless(1000)], &plans[..], &[step]].concat()
+    }
+
+    /// Draws whose words are encrypted beside them are those from the crate's words, for all lengths
+    /// and places to split at, and the tape goes on with the word after them.
+    #[test]
+    fn draws_are_those_from_the_words_of_the_crate() {
+        let (key, most) = ([9; 32], 4 * LANES + 3);
+        let kernels = plans().into_iter().flat_map(|plan| {
+            Backend::available().map(move |backend| (backend, Kernel::on(backend, plan.clone())))
+        });
+        for ((backend, kernel), way) in
+            kernels.flat_map(|kernel| ways().map(move |way| (kernel.clone(), way)))
+        {
+            let plan = kernel.plan();
+            let counts: Vec<u64> = (0..most as u64)
+                .map(|i| (i * 7).min(plan.range()))
+                .collect();
+            let has_code = matches!((backend, way), (Backend::Avx512(_), Way::Four(_)));
+            let rows = &mut vec![[0; LANES]; 2 * plan.words()];
+            let done =
+                kernel.add_noise_from(0, &mut Counter::new(way, &key), rows, &mut counts.clone());
+            assert_eq!(done, has_code && plan.keeps().is_none());
+            // An odd word is inside a block of AES.
+            for start in 0..3 {
+                for len in 0..=most {
+                    for cut in (0..=len).step_by(LANES) {
+                        let stream = Stream::Own(Counter::new(way, &key));
+                        let [own, other] =
+                            [Tape { stream }, Tape::by_crate(&key)].map(|mut tape| {
+                                tape.seek(start).unwrap();
+                                let (mut noisy, mut next) = (counts[..len].to_vec(), [0]);
+                                let (head, tail) = noisy.split_at_mut(cut);
+                                let mut draws = Draws::new(&kernel, 0, &mut tape);
+                                draws.add_noise(head).unwrap();
+                                draws.add_noise(tail).unwrap();
+                                tape.fill(&mut next).unwrap();
+                                (noisy, next)
+                            });
+                        assert_eq!(own, other, "{backend:?}, {len} counts from word {start}");
+                    }
                 }
             }
         }

@@ -1,12 +1,15 @@
 //! The back end for x86-64 processors with AVX-512: sixteen words in two registers.
 
+use super::ahead::Ahead;
 use super::largest::{Best, Rule, compare_by};
+use super::rows::{Read, Row};
 use super::search::{ByGuide, Halves, Searched};
 use super::tables::{CELLS, TABLE};
 use super::vector::Vector;
 use super::{Count, Kernel, add_noise_by};
+use crate::draw::counter_mode::Counter;
 use crate::draw::ct;
-use crate::draw::simd::Avx512;
+use crate::draw::simd::{Avx512, Vaes512};
 use core::arch::x86_64::*;
 
 /// See [`Kernel::add_noise`].
@@ -28,7 +31,33 @@ fn vectorised<T: Count, const STEP: bool>(
     words: &[u64],
     counts: &mut [T],
 ) {
-    add_noise_by::<Words, T, STEP>(kernel, lower, words, counts);
+    add_noise_by::<Words, T, STEP>(kernel, lower, Read::new(kernel, words), counts);
+}
+
+/// See [`Kernel::add_noise_from`].
+pub(super) fn add_noise_from<T: Count>(
+    _tokens: (Avx512, Vaes512),
+    kernel: &Kernel,
+    lower: u64,
+    tape: &mut Counter,
+    rows: [&mut [Row]; 2],
+    counts: &mut [T],
+) {
+    // SAFETY: the processor has the features, as the tokens show.
+    unsafe { beside(kernel, lower, tape, rows, counts) }
+}
+
+/// [`vectorised`], with the tape beside it.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,aes,vaes")]
+fn beside<T: Count>(
+    kernel: &Kernel,
+    lower: u64,
+    tape: &mut Counter,
+    rows: [&mut [Row]; 2],
+    counts: &mut [T],
+) {
+    let rows = Ahead::<__m512i>::new(tape, rows, counts.len());
+    add_noise_by::<Words, T, false>(kernel, lower, rows, counts);
 }
 
 /// See [`Kernel::compare`].
@@ -50,7 +79,7 @@ fn compared<T: Count>(rule: &Rule<'_>, start: u64, noise: &[u64], counts: &[T], 
 }
 
 /// Two registers, so that one threshold serves both. The processor has AVX-512 wherever this type
-/// is used: it is private to this file, and only [`vectorised`] uses it, which requires a token.
+/// is used: it is private to this file, and only functions that require a token use it.
 #[derive(Clone, Copy)]
 struct Words(__m512i, __m512i);
 

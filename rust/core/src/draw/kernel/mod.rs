@@ -12,7 +12,12 @@
 //! Draws are made in blocks of [`LANES`]. Word `j` of the draw in lane `i` of block `b` is
 //! `words[(b * plan.words() + j) * LANES + i]`. A count's noise therefore depends on its place
 //! alone, not on how the work was split.
+//!
+//! Where the words come from a tape's counter mode and the processor has AVX-512 with VAES, those of
+//! a block are encrypted beside the draws of the block before it (`ahead.rs`), else before all draws.
 
+#[cfg(target_arch = "x86_64")]
+mod ahead;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -22,10 +27,13 @@ mod count;
 mod largest;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+mod rows;
 mod search;
 mod tables;
 mod vector;
 
+#[cfg(target_arch = "x86_64")]
+use crate::draw::counter_mode::{Counter, Way};
 #[cfg(target_arch = "aarch64")]
 use crate::draw::simd::Neon;
 #[cfg(target_arch = "x86_64")]
@@ -37,6 +45,7 @@ pub use count::Count;
 pub(crate) use count::sealed;
 pub use largest::Best;
 pub(crate) use largest::{Rule, WIDEST};
+use rows::{Beside, Read, Rows};
 use search::{Search, Searched};
 use tables::Digit;
 
@@ -121,11 +130,7 @@ impl Kernel {
     /// # Panics
     /// If `words` is too short, or if the range exceeds the type of the counts.
     pub fn add_noise<T: Count>(&self, lower: T, words: &[u64], counts: &mut [T]) {
-        let lower = lower.to_key();
-        assert!(
-            self.plan.range <= T::GREATEST.wrapping_sub(lower),
-            "the range exceeds the type"
-        );
+        let lower = self.key_of(lower);
         // Separate code, so that an ordinary draw takes no longer.
         match &self.plan.keep {
             None => self.run::<T, false>(lower, words, counts),
@@ -145,6 +150,42 @@ impl Kernel {
             Backend::Neon(token) => neon::add_noise::<T, STEP>(token, self, lower, words, counts),
             Backend::Portable => portable::<T, STEP>(self, lower, words, counts),
         }
+    }
+
+    /// Like [`Self::add_noise`], with the next words of a tape, most of which are encrypted beside the
+    /// draws. `rows` has room for those of two blocks. Without such code for this back end and this
+    /// tape, and for steps between tiers, this does nothing and returns false.
+    ///
+    /// # Panics
+    /// If `rows` is too short, or if the range exceeds the type of the counts.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn add_noise_from<T: Count>(
+        &self,
+        lower: T,
+        tape: &mut Counter,
+        rows: &mut [[u64; LANES]],
+        counts: &mut [T],
+    ) -> bool {
+        let lower = self.key_of(lower);
+        let (block, next) = rows[..2 * self.plan.words].split_at_mut(self.plan.words);
+        let rows = [block, next];
+        match (self.backend, tape.way(), &self.plan.keep) {
+            (Backend::Avx512(token), Way::Four(aes), None) => {
+                avx512::add_noise_from((token, aes), self, lower, tape, rows, counts);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The key of a lower bound.
+    fn key_of<T: Count>(&self, lower: T) -> u64 {
+        let lower = lower.to_key();
+        assert!(
+            self.plan.range <= T::GREATEST.wrapping_sub(lower),
+            "the range exceeds the type"
+        );
+        lower
     }
 
     /// Compares the sums of counts and noise, from place `start` on.
@@ -176,7 +217,7 @@ fn portable<T: Count, const STEP: bool>(
     words: &[u64],
     counts: &mut [T],
 ) {
-    add_noise_by::<u64, T, STEP>(kernel, lower, words, counts);
+    add_noise_by::<u64, T, STEP>(kernel, lower, Read::new(kernel, words), counts);
 }
 
 impl fmt::Debug for Backend {
@@ -199,22 +240,22 @@ impl fmt::Debug for Backend {
 fn add_noise_by<V: Searched, T: Count, const STEP: bool>(
     kernel: &Kernel,
     lower: u64,
-    words: &[u64],
+    mut rows: impl Rows,
     counts: &mut [T],
 ) {
     let keep = kernel.plan.keep.as_ref().filter(|_| STEP);
-    let (mut words, _) = words.as_chunks();
     let mut whole = counts.chunks_exact_mut(LANES);
     for block in &mut whole {
-        noise_block::<V, T>(kernel, keep, lower, &words[..kernel.plan.words], block);
-        words = &words[kernel.plan.words..];
+        let (words, beside) = rows.next_block();
+        noise_block::<V, T>(kernel, keep, lower, words, block, beside);
     }
     let rest = whole.into_remainder();
     if !rest.is_empty() {
         // A short last block also draws for all lanes, and discards the unused ones.
         let mut block = [T::default(); LANES];
         block[..rest.len()].copy_from_slice(rest);
-        noise_block::<V, T>(kernel, keep, lower, &words[..kernel.plan.words], &mut block);
+        let (words, beside) = rows.next_block();
+        noise_block::<V, T>(kernel, keep, lower, words, &mut block, beside);
         rest.copy_from_slice(&block[..rest.len()]);
     }
 }
@@ -227,6 +268,7 @@ fn noise_block<V: Searched, T: Count>(
     lower: u64,
     words: &[[u64; LANES]],
     block: &mut [T],
+    beside: &mut impl Beside,
 ) {
     let mut keys = [0; LANES];
     for (key, count) in keys.iter_mut().zip(&*block) {
@@ -238,7 +280,7 @@ fn noise_block<V: Searched, T: Count>(
         // The maximum raises keys below the lower bound to it.
         let offset = V::load(keys).max(base).sub(base).min(range);
         let stays = keep.map(|keep| kept(kernel, keep, words, lane, offset));
-        draw(kernel, words, lane, offset, stays)
+        draw(kernel, words, lane, offset, stays, beside)
             .add(base)
             .store(keys);
     }
@@ -256,6 +298,7 @@ fn draw<V: Searched>(
     lane: usize,
     offset: V,
     stays: Option<V::Mask>,
+    beside: &mut impl Beside,
 ) -> V {
     let Some((first, rest)) = kernel.digits.split_first() else {
         return offset;
@@ -268,6 +311,7 @@ fn draw<V: Searched>(
 
     // Digit 0's number gives the floor's slot, then a value from 1 to the radix, then zero. Noise
     // that falls is one more than is drawn here; noise that rises has the value modulo the radix.
+    beside.encrypt(1 + first.limbs);
     let reached = outcome(first, &words[1..], lane, shift, tie);
     let in_floor = reached.less(one);
     // One-sided noise has no zero.
@@ -280,6 +324,7 @@ fn draw<V: Searched>(
     let mut top = zero;
     let mut last = 1;
     for digit in rest {
+        beside.encrypt(digit.limbs);
         top = outcome(digit, &words[at..], lane, shift, tie);
         noise = noise.add(top.shl(digit.shift));
         last = digit.count;

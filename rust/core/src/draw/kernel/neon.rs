@@ -1,6 +1,7 @@
 //! The back end for AArch64 processors with NEON: eight words in four registers.
 
 use super::largest::{Best, Rule, compare_by};
+use super::rows::Read;
 use super::search::{ByGuide, Halves, Searched};
 use super::tables::{CELLS, TABLE};
 use super::vector::Vector;
@@ -29,7 +30,7 @@ fn vectorised<T: Count, const STEP: bool>(
     words: &[u64],
     counts: &mut [T],
 ) {
-    add_noise_by::<Words, T, STEP>(kernel, lower, words, counts);
+    add_noise_by::<Words, T, STEP>(kernel, lower, Read::new(kernel, words), counts);
 }
 
 /// See [`Kernel::compare`].
