@@ -221,6 +221,7 @@ def test_groups_hold_nothing_exact(tmp_path: Any) -> None:
         "_part_of",
         "_rest",
         "_rounded",
+        "_tier",
         "_values",
         "corrects",
         "design",

@@ -347,6 +347,7 @@ def test_a_file_written_by_the_standard_library_alone_is_read(tmp_path: Path) ->
         "label": None,
         "epsilon": "1/2",
         "part_of": None,
+        "tier": None,
         "delta": "0",
         "neighbours": "add-remove",
         "individual": None,
