@@ -250,7 +250,7 @@ class Table(Searched):
         if tiers is not None:
             if (mechanism, epsilon, at_least, rest) != (None,) * 4:
                 raise TypeError(
-                    "tiers go without mechanism, epsilon, at_least and rest: give tiers alone"
+                    "tiers are not accepted with mechanism, epsilon, at_least or rest: give tiers"
                 )
             held = self._library, self._occupied
             return _tiered.release(design, held, tiers, budget=budget, **how)
