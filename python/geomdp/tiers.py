@@ -254,7 +254,7 @@ def _document(tier: TierPlan) -> dict[str, Any]:
     return document
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=128)
 def prepared(
     epsilons: tuple[int | float | Fraction, ...], sensitivity: int, limits: tuple[int, int]
 ) -> tuple[core.Tiers, TierPlans]:

@@ -230,6 +230,7 @@ def test_a_tier_releases_nothing() -> None:
         lambda: tier.release([1, 2]),
         lambda: tier.release(1),
         lambda: tier.top([1, 2]),
+        lambda: TierMechanism.from_scale(2),
         lambda: tier.tiers([1, 2], ["0.01"]),
         lambda: tier.tier_plans(["0.01"]),
         lambda: Budget(epsilon=1).release(tier, [1]),

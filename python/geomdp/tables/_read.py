@@ -110,11 +110,11 @@ def _tier(facts: Mapping[str, Any]) -> Tier | None:
     """Return which of several precisions of one table this is, or None."""
     if (stated := facts["tier"]) is None:
         return None
-    tiers = dict(enumerate(_fractions(stated["epsilons"])))
-    _tiers.checked({f"{place}": epsilon for place, epsilon in tiers.items()})
-    if fraction(facts["epsilon"]) not in tiers.values() or not isinstance(stated["name"], str):
+    epsilons = tuple(_fractions(stated["epsilons"]))
+    _tiers.checked({str(place): epsilon for place, epsilon in enumerate(epsilons)})
+    if fraction(facts["epsilon"]) not in epsilons or not isinstance(stated["name"], str):
         raise ValueError("it has tiers of another form")
-    return Tier(stated["name"], tuple(tiers.values()))
+    return Tier(stated["name"], epsilons)
 
 
 def _of_tier(facts: Mapping[str, Any], noise: GeometricMechanism) -> GeometricMechanism:

@@ -161,7 +161,7 @@ class TierMechanism(GeometricMechanism):
     def _draw(self, *_: Any) -> NoReturn:
         raise TypeError(_NO_DRAW)
 
-    _noisy = _tier_epsilons = top = _draw  # type: ignore[assignment]
+    _noisy = _tier_epsilons = top = from_scale = _draw  # type: ignore[assignment]
 
     def _key(self) -> Any:
         return *super()._key(), self._epsilons
