@@ -215,7 +215,7 @@ def test_a_page_says_which_tier_it_is(tmp_path: Path) -> None:
     for name, path in paths.items():
         assert said.format(name) in path.read_text()
         assert (finer in path.read_text()) == (name != "office")
-    assert f"{finer} 0.5 and 1:" in paths["public"].read_text()
+    assert f"{finer} 0.5 and 1." in paths["public"].read_text()
 
 
 def test_a_tier_releases_nothing() -> None:

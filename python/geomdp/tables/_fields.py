@@ -108,8 +108,8 @@ FIELDS: dict[str, Field] = {
         },
         "null, or which of several precisions of one table this is: its `name`, and in `epsilons` "
         "the privacy loss of each, increasing exact fractions with `epsilon` among them. All have "
-        "one `id`. Who sees several of them loses the greatest and no more, and needs the finest "
-        "of them alone. Each count has the noise of a tier (`docs/proofs.md`, section 20): "
+        "one `id`. Readers of several lose the greatest of their epsilons and no more, and need "
+        "only the finest. Each count has the noise of a tier (section 20 of the proofs): "
         "`plan_sha256` and `certificate` are of all tiers together",
         lambda release: (
             None

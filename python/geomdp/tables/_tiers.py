@@ -128,9 +128,7 @@ class TierMechanism(GeometricMechanism):
             raise ValueError(parameters.refusal("epsilon", self._epsilon, wanted))
         return places[0]
 
-    def certificate(
-        self, dtype: DTypeLike | None = None, *, tight: bool = False
-    ) -> _TierCertificate:
+    def certificate(self, dtype: DTypeLike | None = None, *, tight: bool = False) -> Certificate:
         """Return the errors of this tier's distribution, with the certificate of all tiers.
 
         Parameters

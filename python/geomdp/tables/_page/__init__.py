@@ -227,8 +227,8 @@ def _noise(facts: Mapping[str, Any], epsilon: Fraction) -> str:
         if finer:
             others = " and ".join(map(_up, finer))
             noise += (
-                f" More precise ones exist, with a privacy loss of {others}: who has one of those "
-                "needs only the most precise."
+                f" More precise ones exist, with a privacy loss of {others}. Readers who have one "
+                "of those need only the most precise."
             )
     if facts["corrects"]:
         noise = f"This table corrects an earlier one (id {facts['corrects'][0]}). {noise}"
