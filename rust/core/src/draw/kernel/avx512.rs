@@ -48,7 +48,7 @@ pub(super) fn add_noise_from<T: Count>(
 }
 
 /// [`vectorised`], with the tape beside it.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,aes,vaes")]
+#[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,aes,vaes")]
 fn beside<T: Count>(
     kernel: &Kernel,
     lower: u64,
