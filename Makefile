@@ -124,7 +124,8 @@ faults: $(VENV)/.engines ## plant FAULTS, all unless given; a test must catch ea
 	$(if $(filter-out --checked,$(FAULTS)),,$(RECORDED) faults) $(PYTHON) scripts/plant_faults.py $(FAULTS)
 
 clusters: $(VENV)/.engines ## on Spark, Dask and Ray, with workers that are killed; DAY=1 leaves most to the night
-	$(if $(DAY),,$(RECORDED) clusters) $(PY) -m pytest tests/clusters $(if $(DAY),-m "not night")
+	$(if $(DAY),,$(RECORDED) clusters) $(PY) -m pytest tests/clusters \
+		tests/privacy/test_tracebacks.py $(if $(DAY),-m "not night")
 
 backends: develop ## the OpenDP backend, against older versions of OpenDP; DAY=1 the oldest
 	bash tests/compat/opendp_versions.sh $(if $(DAY),0.14.0,0.14.0 0.14.2 0.15.1)

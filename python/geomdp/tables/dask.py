@@ -203,6 +203,7 @@ def _counted(
     return library, (cells, sizes)
 
 
+@unseen
 def release_columns(
     frame: dd.DataFrame,
     mechanisms: Mapping[str, GeometricMechanism],
@@ -282,6 +283,7 @@ def release_columns(
     return Release(noisy, held.wipe)
 
 
+@unseen
 def release(array: da.Array, mechanism: GeometricMechanism) -> Release[da.Array]:
     """Release an array of counts.
 

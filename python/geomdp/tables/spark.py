@@ -204,6 +204,7 @@ def _counted(
     return library, (cells, sizes)
 
 
+@unseen
 def release_columns(
     frame: DataFrame,
     mechanisms: Mapping[str, GeometricMechanism],
@@ -299,6 +300,7 @@ def release_columns(
     return Release(noisy, end.close)
 
 
+@unseen
 def bound_contributions(
     frame: DataFrame,
     individual: str | tuple[str, ...],
