@@ -112,21 +112,14 @@ class TierMechanism(GeometricMechanism):
         given = tuple(parameters.exact("epsilons", each) for each in epsilons)
         finest = GeometricMechanism(given[-1], sensitivity, bounds)
         self._epsilons = finest._tier_epsilons(given[:-1])
-        self._place()
+        if self._epsilon not in self._epsilons:
+            wanted = f"one of {parameters.shown(self._epsilons)}"
+            raise ValueError(parameters.refusal("epsilon", self._epsilon, wanted))
 
     @property
     def epsilons(self) -> tuple[int | float | Fraction, ...]:
         """The privacy loss of each tier, the smallest first."""
         return self._epsilons
-
-    def _place(self) -> int:
-        """Return how many tiers are coarser."""
-        exact = Fraction(self._epsilon)
-        places = [place for place, one in enumerate(self._epsilons) if one == exact]
-        if not places:
-            wanted = f"one of {parameters.shown(self._epsilons)}"
-            raise ValueError(parameters.refusal("epsilon", self._epsilon, wanted))
-        return places[0]
 
     def certificate(self, dtype: DTypeLike | None = None, *, tight: bool = False) -> Certificate:
         """Return the errors of this tier's distribution, with the certificate of all tiers.
@@ -152,7 +145,7 @@ class TierMechanism(GeometricMechanism):
             dtype = arrays.dtype_for(self._bounds)
         ends = limits(self, arrays.integer_dtype(dtype))
         _, plans = prepared(self._epsilons, self._sensitivity, ends)
-        errors = plans._noise(self._place())
+        errors = plans._noise(plans._place(self._epsilon))
         known = {each.name: getattr(errors, each.name) for each in fields(errors)}
         return _TierCertificate(**known, plans=plans)
 
