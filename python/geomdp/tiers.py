@@ -107,15 +107,6 @@ class TierPlans:
             floors += tier.certificate.floor or 0
         return relative, floors
 
-    def _noise(self, place: int) -> certificate.Certificate:
-        """Return a certificate whose errors bound those of a tier: docs/proofs.md, section 20."""
-        certified = self._tiers[place].certificate
-        if certified.sampled_rate is None:
-            return certified
-        relative, floors = self._errors(place)
-        delta = 2 * relative
-        return replace(certified, delta=delta, eta=Fraction(), floor=2 * (1 + delta) * floors)
-
     def total_variation(self, epsilon: Real) -> float:
         """Return a bound on the distance of a tier's distribution to the ideal one.
 
@@ -154,7 +145,7 @@ class TierPlans:
         True
 
         """
-        noise = self._noise(self._place(epsilon))
+        noise = errors_of(self, epsilon)
         return releases.worst_accuracy(noise, parameters.significance_or_zero("alpha", alpha))
 
     def confidence_interval(
@@ -188,7 +179,7 @@ class TierPlans:
         True
 
         """
-        noise = self._noise(self._place(epsilon))
+        noise = errors_of(self, epsilon)
         level = parameters.significance_or_zero("alpha", alpha)
         parameters.check_one_of("side", side, ("both", "lower", "upper"))
         return releases.interval(noise, self._limits, released, level, side)
@@ -239,6 +230,17 @@ class TierPlans:
     def __repr__(self) -> str:
         shown = ", ".join(map(_notebook.short, self._epsilons))
         return f"tiers at epsilon {shown}: the loss of all is the last"
+
+
+def errors_of(plans: TierPlans, epsilon: Real) -> certificate.Certificate:
+    """Return a certificate whose errors bound those of a tier: docs/proofs.md, section 20."""
+    place = plans._place(epsilon)
+    certified = plans._tiers[place].certificate
+    if certified.sampled_rate is None:
+        return certified
+    relative, floors = plans._errors(place)
+    delta = 2 * relative
+    return replace(certified, delta=delta, eta=Fraction(), floor=2 * (1 + delta) * floors)
 
 
 def _document(tier: TierPlan) -> dict[str, Any]:

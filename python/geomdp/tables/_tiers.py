@@ -15,7 +15,7 @@ from geomdp._inputs import arrays, parameters
 from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp.certificate import Certificate
 from geomdp.mechanism import GeometricMechanism, limits
-from geomdp.tiers import TierPlans, prepared
+from geomdp.tiers import TierPlans, errors_of, prepared
 
 _WANTED = 'names and increasing epsilons, such as {"public": "0.1", "researchers": 1}'
 _NO_DRAW = (
@@ -145,7 +145,7 @@ class TierMechanism(GeometricMechanism):
             dtype = arrays.dtype_for(self._bounds)
         ends = limits(self, arrays.integer_dtype(dtype))
         _, plans = prepared(self._epsilons, self._sensitivity, ends)
-        errors = plans._noise(plans._place(self._epsilon))
+        errors = errors_of(plans, self._epsilon)
         known = {each.name: getattr(errors, each.name) for each in fields(errors)}
         return _TierCertificate(**known, plans=plans)
 
