@@ -24,7 +24,9 @@ NAMED = Hierarchy.from_paths(
     leaves_only=True,
     labels={"C": "Harbour", "North": "Northern part"},
 )
-TEXTS = ["</script><b>x", "=1+1", "<!--", "a,\"b'", "line\nbreak", "'=2", "&amp;", "é", "-1", " "]
+#: The first characters of all texts that spreadsheets run, in full width too.
+RUN = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
+TEXTS = ["</script><b>x", "=1+1", "<!--", "a,\"b'", "\na\nb", "'=2", "&amp;", "\uff1dé", "-1", " "]
 DAYS = [datetime.date(2026, 1, 1 + n) for n in range(28)]
 PEOPLE = pd.DataFrame(
     {

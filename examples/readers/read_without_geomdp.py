@@ -79,7 +79,7 @@ def text(level: Any) -> str:
 
 def plain(cell: str) -> str:
     """Return a cell without the apostrophe that keeps spreadsheets from running it."""
-    return cell[1:] if re.match(r"'+[=+\-@\t\r]", cell) else cell
+    return cell[1:] if re.match(r"'+[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]", cell) else cell
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from geomdp import cli, tables
 from geomdp.accounting import Budget
 from geomdp.accuracy import epsilon_to_accuracy
 from geomdp.distribution import TwoSidedGeometric
+from published_kinds import RUN
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "docs/cookbook").glob("[!i]*.md"))
@@ -125,7 +126,7 @@ def test_copies_for_spreadsheets_keep_every_cell(
     blocks = FENCED.findall((ROOT / "docs/guides/excel.md").read_text())
     [block] = [each for each in blocks if "cases-excel.csv" in each]
     [names] = [each for each in blocks if "names = " in each]
-    levels = ["Zürich", "=1+1", "'@x", "10-19", "007", "NA", "a;b", "-1", "\t="]
+    levels = ["Zürich", "=1+1", "'@x", "10-19", "007", "NA", "a;b", "-1", *RUN]
     made = tables.Design({"region": levels}).count(pd.DataFrame({"region": levels * 50}))
     noisy = made.release(epsilon=1, save="cases.csv")
     examples = doctest.DocTestParser().get_examples(block + names)

@@ -1,5 +1,6 @@
 """The reader of published files without the library, against it, on files of every kind."""
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -7,9 +8,11 @@ import pytest
 from read_without_geomdp import read
 
 import geomdp
-from published_kinds import RELEASED, ends_of_each
+from geomdp.tables import _formats
+from published_kinds import RELEASED, RUN, ends_of_each
 
 ROOT = Path(__file__).parents[2]
+CHARACTERS = [*map(chr, range(2**16))]
 
 
 @pytest.mark.parametrize("name", RELEASED)
@@ -33,6 +36,30 @@ def test_edited_rows_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes((tmp_path / "a.csv").read_bytes() + b"\n")
     with pytest.raises(ValueError, match="was edited, or is of another release"):
         read(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "python/geomdp/tables/_page/page.js",
+        "examples/readers/read_without_geomdp.py",
+        "examples/readers/r/R/geomdp.R",
+        "docs/guides/excel.md",
+    ],
+)
+def test_all_readers_know_the_texts_that_spreadsheets_run(path: str) -> None:
+    """Each has its own list of their first characters, and no other than the writer's."""
+    written = {first for first in CHARACTERS if _formats._escaped(first) != first}
+    [listed] = re.findall(r"'[+*](\[[^]]+\])", (ROOT / path).read_text(encoding="utf-8"))
+    assert {first for first in CHARACTERS if re.fullmatch(listed, first)} == written == {*RUN}
+
+
+def test_the_format_lists_the_texts_that_spreadsheets_run() -> None:
+    listed = (ROOT / "docs/format.md").read_text(encoding="utf-8")
+    [sentence] = re.findall(r"Spreadsheets execute cells that (.+?)\.", listed, re.DOTALL)
+    names = {"tab": "\t", "CR": "\r", "LF": "\n"}
+    found = re.findall(r"`(.)`|\b(tab|CR|LF)\b", sentence)
+    assert {shown or names[name] for shown, name in found} == {*RUN}
 
 
 def test_the_release_that_the_r_package_ships_is_read_by_all() -> None:

@@ -250,30 +250,30 @@ class Budget(Uncopied):
         return self._declared if self._groups is None else self._groups
 
     def group(self, *names: str) -> Budget:
-        """Return the part of this budget that is for the individuals of some groups alone.
+        """Return a view of this budget for releases about the individuals of some groups alone.
 
-        A release that this part books is about these individuals and adds only to their losses,
-        while a release that the whole budget books adds to everyone's. Releases for different
-        groups therefore cost the greatest of their losses, and all others the sum, and each group
-        is limited as if it were the only one. What is returned is the same budget as these
-        individuals see it: their releases in :attr:`history`, their loss in :attr:`epsilon_spent`,
-        and what is left for them in :attr:`remaining`. For several groups, these are the figures of
-        the group that lost most.
+        A release that the whole budget books adds to the loss of every group; one that this view
+        books adds to the loss of these groups alone. So each group may use up the whole limit, and
+        what the budget has spent is the loss of the group that lost most. The view is the budget as
+        these individuals see it: :attr:`history` has the releases that concern them,
+        :attr:`epsilon_spent` is their loss, and :attr:`remaining` is what is left for them; for
+        several groups, those of the group that lost most.
 
-        The publisher is responsible for what the budget cannot see. Which group an individual is in
-        must be a fixed fact that does not depend on the individual's records, and the release for a
-        group must count no records of anybody else. An individual who moves between groups is in
-        both and loses the sum of both: if a pupil changes schools during the time of the budget,
-        assign the pupil's records to one of the schools, or book all schools together. Membership
-        of a group is not protected beyond that (``docs/proofs.md``, lemma 14g). A table with
-        ``neighbours="change"`` is refused, since such a change may move its individual to another
-        group; book it for everyone.
+        The budget cannot check two conditions, so they are the publisher's responsibility. Which
+        group an individual is in must be a fixed fact that does not depend on the individual's
+        records, and a release for a group must count no records of anybody else. An individual who
+        moves from one group to another incurs the losses of both, added up: if a pupil may change
+        schools during the time of the budget, count the pupil's records in one of the schools only,
+        or book all schools together. Likewise, the fact that somebody is in one group and not in
+        another is protected by the sum of both losses alone (``docs/proofs.md``, lemma 14g). A
+        table with ``neighbours="change"`` is refused, since such a change may move its individual
+        to another group; book it for everyone.
 
         Parameters
         ----------
         *names : str
             One or several of :attr:`groups`, such as those of the Nordic countries for a release
-            about all of these. With a plan, such a release uses up the same losses in each of them.
+            about all of them. With planned losses, such a release uses up the same in each group.
 
         Returns
         -------

@@ -74,12 +74,14 @@ def sum_confidence_interval(
     The interval is the noisy sum plus or minus the accuracy of the total noise, within the sums
     that the bounds allow.
 
-    If counts will be summed, release them without bounds, and clamp them only for display. A noisy
-    count at a bound may have been moved there. With bounds, one eighth of alpha is therefore spent
-    on the simultaneous accuracy of the counts: each count at a bound lengthens its side by no more
-    than this accuracy, and the interval stays within the sum of the counts' own intervals. For a
-    mechanism without bounds, a noisy count at a limit of its dtype opens that side up to all sums
-    that the dtype allows.
+    If counts will be summed, release them without bounds, and clamp them only for display. With
+    bounds the interval is wider, because a noisy count at a bound may have been clamped from beyond
+    it, by up to the simultaneous accuracy of all the counts, on which one eighth of alpha is spent.
+    So each count at its lower bound lowers the lower end by at most this accuracy, and each at its
+    upper bound raises the upper end likewise; with `weights`, times the weight, and at the other
+    end if that is negative. The interval stays within the sum of the counts' own intervals of this
+    accuracy. For a mechanism without bounds, a noisy count at a limit of its dtype extends the
+    interval on that side to the last sum that the dtype allows.
 
     Parameters
     ----------

@@ -423,9 +423,9 @@ class Answers(Estimates):
         Returns
         -------
         data frame
-            The columns of `by`, and estimate, lower and upper, which are levels of the column. The
-            interval reaches from the first level that is not certainly too low, at this confidence,
-            to the last that is not certainly too high (``docs/proofs.md``, theorem 16b).
+            The columns of `by`, and estimate, lower and upper, which are levels of the column. At
+            this confidence, all levels below the interval are too low, and all above it too high
+            (``docs/proofs.md``, theorem 16b).
 
         Examples
         --------

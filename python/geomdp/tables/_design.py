@@ -59,16 +59,20 @@ class Design(Searchable, Layout):
         in those of the mapping. In a hierarchy, this row is one more child of the root. Without it,
         such records are not counted.
     margins : label, or mapping of column names to labels
-        The label of a row for the sum over the column, with noise of its own. With a pair
-        ``(label, share)``, the sums get this share of epsilon and the other rows the rest; with a
-        label alone, each gets half. The shares of several columns multiply. Released margins make
-        the cells less accurate, whereas :meth:`NoisyTable.total` adds up noisy cells at no cost.
+        To release sums in addition to all combinations of levels: the label of the rows that sum
+        over a column, for each column or for those of the mapping. These sums have noise of their
+        own. With a pair ``(label, share)``, the sums get this share of epsilon and the other rows
+        the rest; with a label alone, each gets half. The shares of several columns multiply. The
+        cells are then less accurate, whereas :meth:`NoisyTable.total` adds up noisy cells at no
+        cost.
     tables : mapping of columns to parts of epsilon, or list of columns, optional
-        The tables to release, instead of all combinations of columns. Each is a column, a tuple of
-        columns, or () for the total. The tables of a mapping share epsilon in proportion to their
-        parts, and those of a list equally. A tree stands for all its depths, and ``("area", 1)``
-        for one of them. Estimates use all tables, and questions that no table answers are refused.
-        `margins` then only give the labels of sums, which are null without them.
+        To release a few tables instead of all combinations of levels, such as ``[("area", "age"),
+        ("area", "job")]`` if nobody asks for ages by job. Each table is a column, a tuple of
+        columns, or () for the total; a tree stands for all its depths, and ``("area", 1)`` for one
+        of them. The tables of a list share epsilon equally, and those of a mapping in proportion to
+        their parts. Estimates use all tables, and questions that no table answers are refused.
+        With `tables`, `margins` releases nothing more: it gives the labels, null by default, that
+        stand in a column which a table sums over.
     shares : mapping of column names to sequences, optional
         In what proportion the depths of a column share epsilon, from the root down: those of a
         hierarchy, or a margin and its levels. By default all shares are equal. A release may
@@ -88,7 +92,7 @@ class Design(Searchable, Layout):
         absolute values of an individual's records may add up to.
     values : (int, int), optional
         For sums, in place of `linf`: the least and the greatest value that an individual adds to a
-        cell or, with `l1`, that one of its records does. :meth:`sum` sets it from its bounds.
+        cell or, with `l1`, that a single record adds. :meth:`sum` sets it from its bounds.
     neighbours : {"add-remove", "change"}
         Whether epsilon covers the presence of an individual or a change of all its records.
 
@@ -100,12 +104,14 @@ class Design(Searchable, Layout):
     labels : dict of column names to dicts
         The text that readers see for each node, for hierarchies with labels.
     sensitivity : int
-        The most by which one individual can change the table, in the L1 norm: `linf` for each of
-        `l0` cells, or `l1`, and the same for each sum that contains them. With
-        ``neighbours="change"`` this is added up over the cells that the individual leaves and those
-        that it joins, but moves below a node do not change that node. Where the nodes have no room
-        for a change of several cells, the number may be larger than necessary, but never too small
-        (``docs/proofs.md``, lemma 14c).
+        The most by which one individual can change all counts together: the changes of all rows,
+        added up (the L1 norm). An individual who is added or removed changes at most `l0` cells by
+        `linf` each, so a table of cells alone has the sensitivity ``l0 * linf``, or `l1`. Released
+        sums that contain these cells change with them: in a table of two columns with
+        ``margins="all"``, a single record changes four rows. With ``neighbours="change"``, an
+        individual may leave its cells for others, which changes both, but not the sums that contain
+        the old cell as well as the new one. For such changes of several cells, the number may be
+        larger than necessary, but it is never too small (``docs/proofs.md``, lemma 14c).
     cells : int
         The number of rows of the table, margins and sums included.
 
@@ -334,7 +340,7 @@ individual='patient', l0=2)
         return accuracy.sum_accuracy(cells, summed, alpha)
 
     def epsilon_for(self, *, accuracy: Integer, alpha: Real, of: Columns = None) -> float:
-        """Return the epsilon of a release with this accuracy, the least up to one part in 10^6.
+        """Return the least epsilon of a release with this accuracy, up to one part in 10^6.
 
         Parameters
         ----------
@@ -435,12 +441,12 @@ individual='patient', l0=2)
     ) -> accounting.LossDistribution:
         """Return the distribution of the privacy loss of one release, to compose with others.
 
-        An individual is taken to change `l0` cells by `linf` each, or twice as many with
-        ``neighbours="change"``, unless the table has fewer. Among the sums of a margin or of a
-        depth of a hierarchy, it is taken to change as few as have room for its cells, each by more.
-        No change that the design allows has a greater loss (``docs/proofs.md``, lemma 14a). With
-        ``neighbours="change"``, not all sums can change by the most at once, so at delta 0 a
-        release costs less than this says.
+        It is the loss of an individual who changes `l0` cells by `linf` each, or twice as many with
+        ``neighbours="change"``, or all cells if there are fewer. At a margin or at a depth of a
+        hierarchy, these cells are in as few sums as have room for them, and each of these sums
+        changes by more. No change that the design allows has a greater loss (``docs/proofs.md``,
+        lemma 14a). With ``neighbours="change"``, not all sums can change by the most at once, so at
+        delta 0 a release costs less than this says.
 
         Parameters
         ----------

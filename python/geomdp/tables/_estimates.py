@@ -250,7 +250,7 @@ class Estimates:
     def counts(self) -> NDArray[np.int64]:
         """The noisy counts: an axis for each column, with its nodes in the order of its tree.
 
-        Those of chosen tables have no such array: ask for :attr:`frame`.
+        A release of chosen `tables` has no such array: use :attr:`frame`.
         """
         if self.design.tables is not None:
             raise ValueError("counts of chosen tables are not one array: give frame or to_dict")

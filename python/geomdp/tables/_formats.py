@@ -41,8 +41,10 @@ _TYPES = {
 }
 #: A design of numpy's arrays has no more.
 _MOST_COLUMNS = 100
-#: The start of text that spreadsheets run, behind any apostrophes; numbers start alike.
-_RUN, _STARTS = re.compile(r"'*[=+\-@\t\r]"), frozenset("'=+-@\t\r")
+#: The start of text that spreadsheets run, behind any apostrophes; numbers start alike. The last
+#: four are = + - @ in full width. The page's script and the readers in examples/ have this list.
+_FIRST = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
+_RUN, _STARTS = re.compile(f"'*[{re.escape(_FIRST)}]"), frozenset(f"'{_FIRST}")
 _first = operator.itemgetter(slice(1))
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 _OTHER_COLUMNS = "it has other columns than its description"

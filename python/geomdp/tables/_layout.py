@@ -165,7 +165,10 @@ class Layout:
 
     @property
     def sensitivity(self) -> int:
-        """The greatest L1 change of the table by one individual, or more: lemma 14c."""
+        """The most by which one individual can change all counts together, in the L1 norm.
+
+        It may be larger than necessary, but never too small: :class:`Design` says when.
+        """
         return int(self._most(dict.fromkeys(self.blocks, 1)))
 
     @property
@@ -229,10 +232,11 @@ class Layout:
     ) -> dict[Block, GeometricMechanism]:
         """Return the mechanism of each block of the table, for this epsilon.
 
-        A key is the depth of the block on each axis, 0 for the roots. The rates of blocks are in
-        proportion to the parts of their tables and to the products of their depths' shares, and
-        the greatest that an individual's records allow: what is moved within the table changes no
-        grand total, for one.
+        A key is the depth of the block in each column, 0 for a root. The epsilons of blocks are in
+        proportion to the parts of their tables and to the products of their depths' shares, and as
+        great as the privacy loss of the whole allows. With ``neighbours="change"`` they may add up
+        to more than that, since no individual changes all blocks by the most at once: records that
+        move from cell to cell do not change the grand total, for example.
 
         Parameters
         ----------

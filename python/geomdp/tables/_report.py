@@ -60,8 +60,8 @@ def report(
     ----------
     budget : Budget
         Such as ``accounting.Budget.open("2026.jsonl")``, which needs neither the limits of a ledger
-        that exists nor permission to write it. Of a group, the report is about its individuals
-        alone.
+        that exists nor permission to write it. From :meth:`geomdp.accounting.Budget.group`, the
+        report is about the individuals of these groups alone.
     path : path
         Ends in ``.html``.
     files : iterable of paths

@@ -89,7 +89,7 @@ class Table(Searched):
 
     @property
     def sensitivity(self) -> int:
-        """The greatest L1 change of the table by one individual: that of its design."""
+        """The most by which one individual can change all counts together: :class:`Design`."""
         return self._design.sensitivity
 
     @overload
@@ -182,13 +182,12 @@ class Table(Searched):
             column, or a mapping of column names to labels, and must not be a level. The row appears
             whether or not any group is left out.
         tiers : mapping of names to numbers, optional
-            Instead of `epsilon`, the table at several precisions, such as
-            ``{"public": "0.1", "researchers": 1}``: for each tier, the privacy loss of the whole
-            table by its readers, in increasing order. Those who see several tiers lose the greatest
-            of these and no more, and a budget books the last one. One call makes all tiers, since
-            two calls would cost the sum. The finest tier may be kept back and published later, for
-            the same counts; never add its noise to revised counts, which would publish them
-            exactly. Not with `at_least`.
+            Instead of `epsilon`, for a table at several precisions: the epsilon of each tier, in
+            increasing order, such as ``{"public": "0.1", "researchers": 1}``. Whoever sees several
+            tiers learns no more than the greatest of these epsilons allows, so a budget books the
+            last one. One call makes all tiers, since two calls would cost the sum. The finest tier
+            may be kept back and published later, for the same counts; never add its noise to
+            revised counts, which would publish them exactly. Not with `at_least`.
         budget : Budget, optional
             The budget that books the privacy loss before any noise is drawn, and refuses a release
             that would exceed it. With `rho` or a plan, it books the losses of the cells that one

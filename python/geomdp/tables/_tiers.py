@@ -77,9 +77,9 @@ class TierMechanism(GeometricMechanism):
     """The noise of one tier of a table, as its readers know it. It releases nothing.
 
     :attr:`NoisyTable.mechanisms` has it for tables that ``release(tiers=...)`` made. Accuracies and
-    intervals are those of a release at this epsilon, with the errors of the tier's own distribution
-    (``docs/proofs.md``, section 20); :meth:`certificate` has them, and its JSON is that of all
-    tiers together.
+    intervals are those of a release at this epsilon, except that they allow for the sampling errors
+    of the tier's own distribution (``docs/proofs.md``, section 20). :meth:`certificate` states
+    these errors; its JSON is the certificate of all tiers together.
 
     Parameters
     ----------

@@ -134,19 +134,14 @@ def sum(  # noqa: A001
 def choose_limit(
     design: Design, frame: dd.DataFrame, limit: Limit, **options: Unpack[Options]
 ) -> ChosenLimit:
-    """Choose a limit on the contributions of individuals, at a part of epsilon.
-
-    As :func:`geomdp.tables.choose_limit`, on the workers: :func:`count` says how.
+    """Choose a limit on contributions on the workers, by :func:`geomdp.tables.choose_limit`.
 
     Parameters
     ----------
     design, frame
         As for :func:`count`.
-    limit
+    limit, **options
         As in :func:`geomdp.tables.choose_limit`.
-    **options
-        Its other arguments, all by name: `epsilon` and, if wanted, `share`, `column`, `limits`,
-        `budget`, `label`, `corrects`, `save` and `about`.
 
     Returns
     -------

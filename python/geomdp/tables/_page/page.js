@@ -43,7 +43,7 @@ function parsed(text) {
 
 /** The text of a cell, which has an apostrophe more where spreadsheets would run it. */
 function unescaped(cell) {
-  return /^'+[=+\-@\t\r]/.test(cell) ? cell.slice(1) : cell;
+  return /^'+[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/.test(cell) ? cell.slice(1) : cell;
 }
 
 const [header, ...lines] = parsed(held.csv);
