@@ -46,7 +46,7 @@ X86 = {
     "AVX2 blocks of keyed tapes": ("4simd4Avx23run8compiled", 9, False),
     "AVX-512 blocks of keyed tapes": ("4simd6Avx5123run8compiled", 9, True),
     "folding": ("4fold(7fold_in|8fold_out)", 12, False),
-    "own tape": ("12counter_mode(1[23]encrypt_(ones|twos|fours)|10round_keys)", 4, True),
+    "own code for AES": ("10aes_blocks(4ones|4twos|5fours|10round_keys)", 10, True),
 }
 #: On AArch64 the compiler knows that NEON is there: it leaves the portable kernel out, and makes
 #: blocks of keyed tapes a part of their callers.

@@ -4,6 +4,7 @@ use criterion::measurement::WallTime;
 use criterion::{
     BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main,
 };
+use geomdp_core::keyed::{AddressedDraws, IdKind, ReleaseKey};
 use geomdp_core::plan::Plan;
 use geomdp_core::tape::{Tape, Words};
 use geomdp_core::{Backend, Draws, Error, Kernel, Mechanism, Rate};
@@ -79,6 +80,42 @@ fn draws(criterion: &mut Criterion) -> Done {
     Ok(())
 }
 
+/// Addresses of integer ids, tapes and kernel together; without ids, what [`draws`] times.
+fn keyed(criterion: &mut Criterion) -> Done {
+    let key = ReleaseKey::from_os()?;
+    let mut tape = Tape::from_os()?;
+    let mut counts = vec![0i64; COUNTS];
+    let ids: Vec<i64> = (0..).take(COUNTS).collect();
+    let mut group = criterion.benchmark_group("keyed, columns of ids");
+    group.throughput(Throughput::Elements(COUNTS as u64));
+    for scale in SCALES {
+        let mechanism = Mechanism::new(Some(Rate::from_scale(scale)?), None)?;
+        let (kernel, lower) = mechanism.kernel_for::<i64>()?;
+        let mut draws = Draws::new(kernel, lower, &mut tape);
+        time(&mut group, BenchmarkId::new("0", scale), || {
+            draws.add_noise(black_box(&mut counts))
+        })?;
+        let tape_key = key.tape_key::<i64>(&mechanism, b"");
+        let mut draws = AddressedDraws::new(kernel, lower, &tape_key);
+        for columns in [1, 2] {
+            let keys = key.id_keys(&vec![IdKind::Integers; columns]);
+            let mut addresses = keys.addresses(COUNTS);
+            time(
+                &mut group,
+                BenchmarkId::new(columns.to_string(), scale),
+                || {
+                    addresses.restart(COUNTS);
+                    for _ in 0..columns {
+                        addresses.add_integers(black_box(&ids))?;
+                    }
+                    draws.add_noise(&addresses, black_box(&mut counts))
+                },
+            )?;
+        }
+    }
+    Ok(())
+}
+
 fn plan(criterion: &mut Criterion) -> Done {
     let mut group = criterion.benchmark_group("plan");
     for scale in [1.0, 1e6] {
@@ -107,7 +144,7 @@ fn release(criterion: &mut Criterion) -> Done {
 }
 
 fn all(criterion: &mut Criterion) {
-    let pieces: [fn(&mut Criterion) -> Done; 5] = [tape, kernel, draws, plan, release];
+    let pieces: [fn(&mut Criterion) -> Done; 6] = [tape, kernel, draws, keyed, plan, release];
     for piece in pieces {
         piece(criterion).unwrap();
     }

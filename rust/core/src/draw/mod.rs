@@ -1,5 +1,7 @@
 //! The draw: from a plan, a tape and counts to noisy counts.
 
+#[cfg(target_arch = "x86_64")]
+mod aes_blocks;
 pub mod bernoulli;
 #[cfg(target_arch = "x86_64")]
 mod counter_mode;

@@ -2,7 +2,9 @@
 
 use crate::Error;
 #[cfg(target_arch = "x86_64")]
-use crate::draw::counter_mode::{Counter, Way};
+use crate::draw::aes_blocks::Way;
+#[cfg(target_arch = "x86_64")]
+use crate::draw::counter_mode::Counter;
 use aes::Aes256Enc;
 use aes::cipher::KeyIvInit;
 use core::fmt;
@@ -214,24 +216,14 @@ mod tests {
     use super::*;
     use crate::draw::Draws;
     use crate::draw::kernel::{Backend, Kernel, LANES};
-    use crate::draw::simd::{Aes, Vaes, Vaes512};
     use crate::params::rate::Rate;
     use crate::plan::{Plan, tiers};
-
-    fn ways() -> impl Iterator<Item = Way> {
-        let ways = [
-            Aes::detect().map(Way::One),
-            Vaes::detect_or_emulated().map(Way::Two),
-            Vaes512::detect().map(Way::Four),
-        ];
-        ways.into_iter().flatten()
-    }
 
     /// The own code gives the words of the crate, for random keys, from any word on, in parts of
     /// many lengths. `tests/draw/tape.rs` has the known answers of both.
     #[test]
     fn words_are_those_of_the_crate() {
-        for way in ways() {
+        for way in Way::all() {
             for number in 0..24 {
                 let key = *key_from_os().unwrap();
                 let start = match number {
@@ -273,7 +265,7 @@ mod tests {
             Backend::available().map(move |backend| (backend, Kernel::on(backend, plan.clone())))
         });
         for ((backend, kernel), way) in
-            kernels.flat_map(|kernel| ways().map(move |way| (kernel.clone(), way)))
+            kernels.flat_map(|kernel| Way::all().map(move |way| (kernel.clone(), way)))
         {
             let plan = kernel.plan();
             let counts: Vec<u64> = (0..most as u64)

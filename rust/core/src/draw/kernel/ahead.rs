@@ -4,7 +4,8 @@
 
 use super::LANES;
 use super::rows::{Beside, Row, Rows};
-use crate::draw::counter_mode::{Blocks, Counter, Stream};
+use crate::draw::aes_blocks::Blocks;
+use crate::draw::counter_mode::{Counter, Stream};
 use core::mem;
 
 /// The rows of a block, and those of the next one.

@@ -33,7 +33,9 @@ mod tables;
 mod vector;
 
 #[cfg(target_arch = "x86_64")]
-use crate::draw::counter_mode::{Counter, Way};
+use crate::draw::aes_blocks::Way;
+#[cfg(target_arch = "x86_64")]
+use crate::draw::counter_mode::Counter;
 #[cfg(target_arch = "aarch64")]
 use crate::draw::simd::Neon;
 #[cfg(target_arch = "x86_64")]

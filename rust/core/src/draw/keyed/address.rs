@@ -1,16 +1,19 @@
 //! Addresses: where each count's tape is read, determined by the count's ids.
 
-use super::block::{CHUNK, Pair, encrypt, integer, pair};
+use super::block::{CHUNK, Pair, integer, pair};
+use super::cipher::Cipher;
 use super::cmac::Cmac;
 use crate::Error;
 use crate::draw::kernel::Count;
 use crate::draw::simd::{Work, with_widest};
-use aes::Aes256Enc;
 use core::fmt;
 use zeroize::{Zeroizing, optimization_barrier};
 
 /// The block of a null among integers; no integer of 64 bits has this block.
 const NULL: Pair = [u64::MAX, u64::MAX >> 1];
+
+/// The mask that leaves integers as they are.
+const PLAIN: Pair = [0, u64::MAX];
 
 /// The type of a column's ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +30,7 @@ pub struct IdKeys(pub(super) Vec<IdKey>);
 pub(super) enum IdKey {
     /// For an only column: the mask of negative integers, and the block of nulls.
     SoleIntegers(Zeroizing<[Pair; 2]>),
-    Integers(Aes256Enc),
+    Integers(Cipher),
     /// The key, and the block of a null.
     Bytes(Cmac, Zeroizing<Pair>),
 }
@@ -81,12 +84,31 @@ impl<'a> Addresses<'a> {
     /// [`Error::Parameter`] if the number of ids differs from the number of counts, or the column's
     /// key is for other ids.
     pub fn add_integers(&mut self, ids: &[impl Count]) -> Result<(), Error> {
-        if let Some(IdKey::SoleIntegers(masks)) = self.next_key(ids.len())? {
-            let sums = self.begin();
-            with_widest(SoleIntegers { masks, ids, sums });
-            return Ok(());
+        match self.next_key(ids.len())? {
+            Some(IdKey::SoleIntegers(masks)) => {
+                let (negative, blocks) = (&masks[0], self.begin());
+                with_widest(Integers {
+                    negative,
+                    ids,
+                    blocks,
+                });
+            }
+            Some(IdKey::Integers(cipher)) => {
+                let mut rest = ids;
+                self.add(cipher, |blocks| {
+                    let (ids, after) = rest.split_at(blocks.len());
+                    rest = after;
+                    let negative = &PLAIN;
+                    with_widest(Integers {
+                        negative,
+                        ids,
+                        blocks,
+                    });
+                });
+            }
+            _ => return Err(not_integers()),
         }
-        self.add_nullable_integers(ids.iter().copied().map(Some))
+        Ok(())
     }
 
     /// Adds a column of integer ids, or nulls. Without nulls it is equivalent to
@@ -103,8 +125,9 @@ impl<'a> Addresses<'a> {
     ) -> Result<(), Error> {
         match self.next_key(ids.len())? {
             Some(IdKey::SoleIntegers(masks)) => {
+                let [negative, null] = &**masks;
                 for sum in self.begin() {
-                    *sum = next(&mut ids).map_or(masks[1], |id| sole_integer(masks, id));
+                    *sum = next(&mut ids).map_or(*null, |id| masked(negative, id));
                 }
             }
             Some(IdKey::Integers(cipher)) => self.add(cipher, |blocks| {
@@ -112,9 +135,7 @@ impl<'a> Addresses<'a> {
                     *block = next(&mut ids).map_or(NULL, integer);
                 }
             }),
-            _ => {
-                return Err(Error::parameter("ids", "integers", "the keys' types"));
-            }
+            _ => return Err(not_integers()),
         }
         Ok(())
     }
@@ -158,13 +179,13 @@ impl<'a> Addresses<'a> {
     }
 
     /// Encrypts one block per count, piece by piece as `write` supplies them, and adds the results.
-    fn add(&mut self, cipher: &Aes256Enc, mut write: impl FnMut(&mut [Pair])) {
+    fn add(&mut self, cipher: &Cipher, mut write: impl FnMut(&mut [Pair])) {
         let first = self.columns == 0;
         let mut blocks = Zeroizing::new([[0; 2]; CHUNK]);
         for sums in self.begin().chunks_mut(CHUNK) {
             let blocks = &mut blocks[..sums.len()];
             write(blocks);
-            encrypt(cipher, blocks);
+            cipher.encrypt(blocks);
             if first {
                 sums.copy_from_slice(blocks);
                 continue;
@@ -211,20 +232,24 @@ impl fmt::Debug for Addresses<'_> {
     }
 }
 
-/// Writes the numbers of sole integer ids without nulls.
-struct SoleIntegers<'a, T> {
-    masks: &'a [Pair; 2],
+/// Writes the blocks of integer ids without nulls.
+struct Integers<'a, T> {
+    negative: &'a Pair,
     ids: &'a [T],
-    sums: &'a mut [Pair],
+    blocks: &'a mut [Pair],
 }
 
-impl<T: Count> Work for SoleIntegers<'_, T> {
+impl<T: Count> Work for Integers<'_, T> {
     #[inline(always)]
     fn run(self) {
-        for (sum, &id) in self.sums.iter_mut().zip(self.ids) {
-            *sum = sole_integer(self.masks, id);
+        for (block, &id) in self.blocks.iter_mut().zip(self.ids) {
+            *block = masked(self.negative, id);
         }
     }
+}
+
+fn not_integers() -> Error {
+    Error::parameter("ids", "integers", "the keys' types")
 }
 
 /// Returns the next id of an iterator that has not reached its length.
@@ -235,10 +260,10 @@ fn next<T>(ids: &mut impl Iterator<Item = T>) -> T {
     id
 }
 
-/// Encodes a sole integer id; negative ids are masked with key material, as a block has no room for
-/// their sign.
+/// The block of an integer. A sole id has a mask of key material for negative ones, as there is no
+/// room for their sign; [`PLAIN`] changes nothing.
 #[inline(always)]
-fn sole_integer([negative, _]: &[Pair; 2], id: impl Into<i128>) -> Pair {
+fn masked(negative: &Pair, id: impl Into<i128>) -> Pair {
     let [low, high] = integer(id);
     [low ^ high & negative[0], high & negative[1]]
 }

@@ -1,8 +1,6 @@
 //! AES blocks as pairs of words.
 
 use crate::draw::kernel::LANES;
-use aes::cipher::BlockCipherEncrypt;
-use aes::{Aes256Enc, Block};
 
 /// How many counts or ids are encrypted at a time: few enough for the first-level cache, and enough
 /// to fill the AES implementation's parallel blocks.
@@ -10,8 +8,10 @@ pub(super) const CHUNK: usize = 8 * LANES;
 
 /// An AES block as two words: the first word comes first in memory, least significant byte first.
 pub(super) type Pair = [u64; 2];
-/// One block per lane.
-pub(super) type Group = [Pair; LANES];
+/// One word per lane.
+pub(super) type Row = [u64; LANES];
+/// One block per lane: their first words, and their second ones.
+pub(super) type Group = [Row; 2];
 
 /// Reads two blocks from bytes.
 pub(super) fn two_blocks(bytes: &[u8; 32]) -> [Pair; 2] {
@@ -26,19 +26,4 @@ pub(super) fn integer(id: impl Into<i128>) -> Pair {
 /// Reads a block from bytes.
 pub(super) fn pair(bytes: [u8; 16]) -> Pair {
     bytemuck::cast::<_, Pair>(bytes).map(u64::from_le)
-}
-
-pub(super) fn encrypt(cipher: &Aes256Enc, blocks: &mut [Pair]) {
-    // Give every processor the same result; a no-op on little-endian ones.
-    let turn = |blocks: &mut [Pair]| {
-        blocks
-            .as_flattened_mut()
-            .iter_mut()
-            .for_each(|word| *word = word.to_le())
-    };
-    turn(blocks);
-    cipher.encrypt_blocks(Block::cast_slice_from_core_mut(bytemuck::cast_slice_mut(
-        blocks,
-    )));
-    turn(blocks);
 }

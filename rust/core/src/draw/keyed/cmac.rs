@@ -1,12 +1,12 @@
 //! CMAC with AES-256 (NIST SP 800-38B). Every step takes the same time for all secrets.
 
-use aes::Aes256Enc;
-use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use super::block::pair;
+use super::cipher::Cipher;
 use zeroize::Zeroizing;
 
 /// A keyed function: without the key, it cannot be told from a random function.
 pub(crate) struct Cmac {
-    cipher: Aes256Enc,
+    cipher: Cipher,
     /// For each length of a last block, the padding plus the subkey: its double unless the block is
     /// whole.
     tails: Zeroizing<Vec<u128>>,
@@ -14,7 +14,7 @@ pub(crate) struct Cmac {
 
 impl Cmac {
     pub(crate) fn new(key: &[u8; 32]) -> Self {
-        let cipher = Aes256Enc::new(key.into());
+        let cipher = Cipher::new(key);
         let whole = Zeroizing::new(double(encrypt(&cipher, 0)));
         // Not from the secret: `vec!` would look at whether it is 0.
         let mut tails = Zeroizing::new(vec![0; 17]);
@@ -44,7 +44,7 @@ impl Cmac {
         state ^ last(rest) ^ self.tails[rest.len()]
     }
 
-    pub(crate) fn cipher(&self) -> &Aes256Enc {
+    pub(crate) fn cipher(&self) -> &Cipher {
         &self.cipher
     }
 }
@@ -76,10 +76,11 @@ fn double(element: u128) -> u128 {
     (element << 1) ^ (0x87 & (element >> 127).wrapping_neg())
 }
 
-fn encrypt(cipher: &Aes256Enc, block: u128) -> u128 {
-    let mut block = block.to_be_bytes().into();
-    cipher.encrypt_block(&mut block);
-    u128::from_be_bytes(block.into())
+fn encrypt(cipher: &Cipher, block: u128) -> u128 {
+    let mut blocks = [pair(block.to_be_bytes())];
+    cipher.encrypt(&mut blocks);
+    let [[first, second]] = blocks.map(|block| block.map(|word| u128::from(word.swap_bytes())));
+    first << 64 | second
 }
 
 #[cfg(test)]

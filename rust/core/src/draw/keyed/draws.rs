@@ -1,12 +1,11 @@
 //! Draws from tapes at given addresses.
 
 use super::address::Addresses;
-use super::block::{CHUNK, Group, Pair};
+use super::block::{CHUNK, Group, Pair, Row};
+use super::cipher::Cipher;
 use crate::Error;
 use crate::draw::kernel::{Count, Kernel, LANES};
 use crate::draw::simd::{Work, with_widest};
-use aes::cipher::{BlockCipherEncrypt, KeyInit};
-use aes::{Aes256Enc, Block};
 use core::fmt;
 use zeroize::Zeroizing;
 
@@ -15,30 +14,29 @@ pub struct AddressedDraws<'a, T> {
     kernel: &'a Kernel,
     lower: T,
     /// One cipher per block of a tape, in order.
-    ciphers: Vec<Aes256Enc>,
-    blocks: Zeroizing<Vec<Group>>,
-    words: Zeroizing<Vec<[u64; LANES]>>,
+    ciphers: Vec<Cipher>,
+    inputs: Zeroizing<Vec<Group>>,
+    words: Zeroizing<Vec<Row>>,
 }
 
 impl<'a, T: Count> AddressedDraws<'a, T> {
     /// The draws with this kernel's plan, from tapes with a key from [`super::ReleaseKey::tape_key`].
     #[must_use]
     pub fn new(kernel: &'a Kernel, lower: T, tape_key: &[u8; 32]) -> Self {
-        let keys = Aes256Enc::new(tape_key.into());
-        let half = |number: u128| {
-            let mut block = Block::from(number.to_le_bytes());
-            keys.encrypt_block(&mut block);
-            block
-        };
-        let ciphers = (0..kernel.plan().words().div_ceil(2) as u128).map(|index| {
-            let key = half(2 * index).concat(half(2 * index + 1));
-            Aes256Enc::new(&Zeroizing::new(key))
+        let keys = Cipher::new(tape_key);
+        let ciphers = (0..kernel.plan().words().div_ceil(2) as u64).map(|index| {
+            let mut key = Zeroizing::new([[2 * index, 0], [2 * index + 1, 0]]);
+            keys.encrypt(&mut *key);
+            key.as_flattened_mut()
+                .iter_mut()
+                .for_each(|word| *word = word.to_le());
+            Cipher::new(bytemuck::cast_ref(&*key))
         });
         Self {
             kernel,
             lower,
             ciphers: ciphers.collect(),
-            blocks: Zeroizing::default(),
+            inputs: Zeroizing::default(),
             words: Zeroizing::default(),
         }
     }
@@ -61,31 +59,20 @@ impl<'a, T: Count> AddressedDraws<'a, T> {
     /// Writes the tape words of these counts.
     fn fill(&mut self, addresses: &[Pair], counts: &[T]) {
         let (groups, words) = (counts.len().div_ceil(LANES), self.kernel.plan().words());
-        if self.blocks.len() < 2 * groups {
+        if self.inputs.len() < groups {
             // Allocate new ones: growing the old ones would leave copies behind.
-            self.blocks = Zeroizing::new(vec![[[0; 2]; LANES]; 2 * groups]);
+            self.inputs = Zeroizing::new(vec![[[0; LANES]; 2]; groups]);
             self.words = Zeroizing::new(vec![[0; LANES]; words * groups]);
         }
-        let (inputs, blocks) = self.blocks[..2 * groups].split_at_mut(groups);
-        let inputs = inputs.as_flattened_mut();
+        let inputs = &mut self.inputs[..groups];
         with_widest(Inputs {
             inputs,
             addresses,
             counts,
         });
-        for (index, cipher) in self.ciphers.iter().enumerate() {
-            let outputs = bytemuck::cast_slice_mut(blocks.as_flattened_mut());
-            let done = cipher.encrypt_blocks_b2b(
-                Block::cast_slice_from_core(bytemuck::cast_slice(inputs)),
-                Block::cast_slice_from_core_mut(outputs),
-            );
-            assert!(done.is_ok(), "there are as many outputs as inputs");
-            with_widest(Interleave {
-                blocks,
-                index,
-                tape: &mut self.words,
-                words,
-            });
+        let tapes = &mut self.words[..words * groups];
+        for (cipher, at) in self.ciphers.iter().zip((0..).step_by(2)) {
+            cipher.encrypt_to(&self.inputs[..groups], tapes, words, at);
         }
     }
 }
@@ -98,7 +85,7 @@ impl<T> fmt::Debug for AddressedDraws<'_, T> {
 
 /// Writes one input block per count; encryption turns it into the count's tape.
 struct Inputs<'a, T> {
-    inputs: &'a mut [Pair],
+    inputs: &'a mut [Group],
     addresses: &'a [Pair],
     counts: &'a [T],
 }
@@ -106,52 +93,12 @@ struct Inputs<'a, T> {
 impl<T: Count> Work for Inputs<'_, T> {
     #[inline(always)]
     fn run(self) {
-        let counts = self.addresses.iter().zip(self.counts);
-        for (block, (address, count)) in self.inputs.iter_mut().zip(counts) {
-            *block = [address[0].to_le(), (address[1] ^ count.to_key()).to_le()];
-        }
-    }
-}
-
-/// Writes two words of each tape to their places in the kernel's layout.
-struct Interleave<'a> {
-    blocks: &'a [Group],
-    index: usize,
-    tape: &'a mut [[u64; LANES]],
-    words: usize,
-}
-
-impl Work for Interleave<'_> {
-    #[inline(always)]
-    fn run(self) {
-        let mut start = 0;
-        for blocks in self.blocks {
-            // Indexed, since `chunks` would divide, and the only call out of this code may be a
-            // failed index.
-            let words = &mut self.tape[start..start + self.words];
-            start += self.words;
-            // The last block may supply only one word.
-            let words = words.iter_mut().skip(2 * self.index).take(2);
-            for (half, words) in words.enumerate() {
-                *words = blocks.map(|block| u64::from_le(block[half]));
+        let counts = self.counts.chunks(LANES).zip(self.addresses.chunks(LANES));
+        for ([first, second], (counts, addresses)) in self.inputs.iter_mut().zip(counts) {
+            let words = first.iter_mut().zip(second);
+            for (words, (address, count)) in words.zip(addresses.iter().zip(counts)) {
+                (*words.0, *words.1) = (address[0], address[1] ^ count.to_key());
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    #[should_panic(expected = "range end index 4 out of range")]
-    fn a_short_tape_panics() {
-        let take = Interleave {
-            blocks: &[[[1; 2]; LANES]; 2],
-            index: 0,
-            tape: &mut [[0; LANES]; 3],
-            words: 2,
-        };
-        take.run();
     }
 }

@@ -8,6 +8,7 @@
 
 mod address;
 mod block;
+mod cipher;
 mod cmac;
 mod draws;
 
@@ -16,9 +17,8 @@ use crate::draw::tape::key_from_os;
 use crate::{Error, Mechanism};
 use address::IdKey;
 pub use address::{Addresses, IdKeys, IdKind};
-use aes::Aes256Enc;
-use aes::cipher::KeyInit;
 use block::two_blocks;
+use cipher::Cipher;
 use cmac::Cmac;
 use core::fmt;
 pub use draws::AddressedDraws;
@@ -72,7 +72,7 @@ impl ReleaseKey {
                 IdKind::Integers if kinds.len() == 1 => {
                     IdKey::SoleIntegers(Zeroizing::new(two_blocks(&key(b"alone"))))
                 }
-                IdKind::Integers => IdKey::Integers(Aes256Enc::new((&*key(b"integers")).into())),
+                IdKind::Integers => IdKey::Integers(Cipher::new(&key(b"integers"))),
                 IdKind::Bytes => {
                     let [null, _] = two_blocks(&key(b"null"));
                     IdKey::Bytes(Cmac::new(&key(b"bytes")), Zeroizing::new(null))
