@@ -195,7 +195,7 @@ rival-suites: develop ## the test suites of diffprivlib, and of OpenDP with OPEN
 
 long:            ## all of these
 	$(MAKE) exhaustive mutants endurance audit dudect
-	$(MAKE) fuzz SECONDS_EACH=3600
+	$(MAKE) fuzz SECONDS_EACH=720
 
 mutants:         ## mutation testing of the core: hours; only the lines changed since BASE, if given
 	bash scripts/install.sh crate cargo-mutants
