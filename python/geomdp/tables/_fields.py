@@ -181,10 +181,11 @@ FIELDS: dict[str, Field] = {
                 "certificate": {"type": "object"},
             },
         },
-        "for groups with a row for those left out: `labels`, the label of this row in each column, "
-        "and its noise, as in `mechanisms`. It is the last row, and the sum of all cells without a "
-        "row, however many there are, with this noise alone. Its share of `epsilon` is `rate` "
-        "times the most that one individual adds in total. Otherwise null",
+        "null, or, for groups whose last row is the sum of all cells left out: `labels`, the label "
+        "of that row in each column, and its noise, with the keys of `mechanisms` except `depths`. "
+        "The row's count is the sum of the cells without a row of their own, plus a single noise "
+        "of this `rate`, however many cells that are. Its part of `epsilon` is `rate` times the "
+        "most that one individual adds to all cells together",
         lambda release: _rest(getattr(release, "_rest", None)),
     ),
     "rounded": Field(
@@ -215,10 +216,11 @@ FIELDS: dict[str, Field] = {
     "tables": Field(
         {"type": ["array", "null"], "items": {"$ref": "#/$defs/table"}},
         "null if all combinations of depths are released. Otherwise the chosen tables, each with "
-        "its `columns` (those of trees with a depth, or null for all depths) and its `part` of "
-        "epsilon, as an exact fraction. The rows are those of each of `mechanisms` in turn, with "
-        "the last column changing fastest, and a column that a table sums over has the label in "
-        "`margin`",
+        "its `columns`, pairs of a column's name and a depth (null for all depths, and for columns "
+        "without a tree), and its `part` of epsilon, as an exact fraction. The file has all rows "
+        "of the first of `mechanisms`, then those of the second, and so on, with the last column "
+        "changing fastest in each. A column that a table sums over has its label in `margin` "
+        "there",
         lambda release: _tables(release.design),
     ),
     "totals": Field(
