@@ -3,7 +3,7 @@
 import itertools
 import json
 import math
-from collections import Counter
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from geomdp import GeometricMechanism, _identity, accounting, accuracy
 from geomdp.tables import Design, _layout, _release, _rest
 from geomdp.tables._rest import Rest
 from restated import restate
+from test_answers import outcomes
 
 PAGES = {"page": ["home", "help", "blog"], "hour": range(24)}
 VISITS = pd.DataFrame({"page": ["home"] * 900 + ["help"] * 70, "hour": [7] * 900 + [23] * 70})
@@ -98,66 +99,61 @@ def row(design: Design, rate: Any) -> Rest:
     return Rest(("x",), GeometricMechanism(Fraction(rate)))
 
 
+def each_choice(shown: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the places of the outcomes that show the same groups, for each choice of groups."""
+    choices = np.unique(shown, axis=0)
+    return ((shown == each).all(axis=1) for each in choices)
+
+
 @pytest.mark.parametrize("true", [(3, 3, 3), (2, 3, 4), (0, 0, 0), (0, 3, 9), (1, 1, 2)])
 @pytest.mark.parametrize("alpha", [Fraction(1, 20), Fraction(3, 10)])
 def test_intervals_hold_whichever_groups_are_left_out(true: Any, alpha: Fraction) -> None:
-    threshold, rate, own = 3, 1.0, Fraction(1, 2)
-    rest = row(Design(["a", "b", "c"]), own)
-    z, far = np.arange(-14, 15), np.arange(-60, 61)
-    q, p = math.exp(-rate), math.exp(-float(own))
-    masses = (1 - q) / (1 + q) * q ** np.abs(z)
-    of_rest = (1 - p) / (1 + p) * p ** np.abs(far)
-    chance, misses, naive = Counter[Any](), Counter[Any](), Counter[Any]()
-    missed: dict[int, float] = {}
-    free = GeometricMechanism(1)
-    for places in itertools.product(range(z.size), repeat=3):
-        noise = z[list(places)]
-        mass = float(np.prod(masses[list(places)]))
-        shown = np.array(true) + noise >= threshold
-        left = int(np.array(true)[~shown].sum())
-        if left not in missed:
-            ends = [rest.ends(left + int(x), None, alpha) for x in far]
-            out = np.array([not low <= left <= high for low, high in ends])
-            missed[left] = float(of_rest[out].sum())
-        key = tuple(shown.tolist())
-        chance[key] += mass
-        misses[key] += mass * missed[left]
-        # A total without noise minus the groups shown, by the usual interval of their sum.
-        guess = left - int(noise[shown].sum())
-        k = int(shown.sum())
-        naive[key] += mass * (k > 0 and abs(guess - left) > accuracy.sum_accuracy(free, k, alpha))
-    for key, each in chance.items():
-        assert misses[key] <= float(alpha) * each
+    threshold, own = 3, Fraction(1, 2)
+    rest, free = row(Design(["a", "b", "c"]), own), GeometricMechanism(1)
+    noise, masses = outcomes((1,), 1, (3,), 14)
+    far, of_rest = outcomes((1,), own, (1,), 60)
+    shown = np.array(true) + noise >= threshold
+    left = np.where(shown, 0, true).sum(axis=1)
+    missed = np.zeros(len(noise))
+    for value in np.unique(left).tolist():
+        ends = [rest.ends(value + x, None, alpha) for x in far[:, 0].tolist()]
+        out = np.array([not low <= value <= high for low, high in ends])
+        missed[left == value] = of_rest[out].sum()
+    # A total without noise minus the groups shown, by the usual interval of their sum.
+    reaches = np.array([math.inf, *(accuracy.sum_accuracy(free, k, alpha) for k in (1, 2, 3))])
+    naive = np.abs(np.where(shown, noise, 0).sum(axis=1)) > reaches[shown.sum(axis=1)]
+    for same in each_choice(shown):
+        assert masses[same] @ missed[same] <= float(alpha) * masses[same].sum()
     if true == (0, 0, 0):
         # Selection makes the difference from a total miss, given that groups are shown.
-        shown_all = naive[True, True, True] / chance[True, True, True]
-        assert shown_all > float(alpha)
-        assert sum(misses.values()) > 0
+        all_of_them = shown.all(axis=1)
+        assert masses[all_of_them & naive].sum() > float(alpha) * masses[all_of_them].sum()
+        assert masses @ missed > 0
 
 
 @pytest.mark.parametrize("true", [(3, 3, 3), (2, 3, 4), (0, 0, 0), (0, 3, 9), (12, 30, 1)])
 @pytest.mark.parametrize("rounded", [None, 5])
 def test_sums_of_the_groups_shown_hold_given_which_are_shown(true: Any, rounded: Any) -> None:
     """By noise alone, groups near the threshold are much higher than their true counts."""
-    threshold, rate, alpha = 3, 1.0, Fraction(1, 4)
+    threshold, alpha = 3, Fraction(1, 4)
     release = Design(["a", "b", "c"]).count(pd.Series(["a"])).release(epsilon=1, at_least=threshold)
-    z, q = np.arange(-12, 13), math.exp(-rate)
-    masses = (1 - q) / (1 + q) * q ** np.abs(z)
-    chance, misses, known = Counter[Any](), Counter[Any](), dict[Any, Any]()
-    for places in itertools.product(range(z.size), repeat=3):
-        noisy = np.array(true) + z[list(places)]
-        shown = noisy >= threshold
-        counts = tuple(sorted(noisy[shown].tolist()))
-        if counts not in known:
-            release._cells, release._values = np.arange(len(counts)), np.array(counts, np.int64)
-            release._rounded = None
-            known[counts] = release._to_multiples(rounded)._shown_sum(alpha)
-        low, high = known[counts]
-        key, mass = tuple(shown.tolist()), float(np.prod(masses[list(places)]))
-        chance[key] += mass
-        misses[key] += mass * (not low <= sum(np.array(true)[shown]) <= high)
-    for key, each in chance.items():
-        assert misses[key] <= float(alpha) * each + 1e-4
+    noise, masses = outcomes((1,), 1, (3,), 12)
+    noisy = np.array(true) + noise
+    shown = noisy >= threshold
+    # Outcomes with the same counts, in any order, have the same interval.
+    ordered = np.sort(np.where(shown, noisy, 0), axis=1)
+    found, place = np.unique(ordered, axis=0, return_inverse=True)
+    ends = []
+    for each in found:
+        counts = each[each > 0]
+        release._cells, release._values = np.arange(len(counts)), counts
+        release._rounded = None
+        ends.append(release._to_multiples(rounded)._shown_sum(alpha))
+    low, high = np.array(ends, float)[place.reshape(-1)].T
+    total = np.where(shown, true, 0).sum(axis=1)
+    missed = (total < low) | (high < total)
+    for same in each_choice(shown):
+        assert masses[same & missed].sum() <= float(alpha) * masses[same].sum() + 1e-4
 
 
 def test_what_was_left_out_follows_from_a_total() -> None:

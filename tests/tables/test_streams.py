@@ -176,8 +176,7 @@ def test_coverage_of_all_spans_by_enumeration(
     path: Path, monkeypatch: pytest.MonkeyPatch, horizon: int, arity: int, nodes: int
 ) -> None:
     """Each cell of a stream has one outcome of the noises of all nodes."""
-    noises = np.arange(-MOST, MOST + 1)
-    drawn = np.array(list(itertools.product(noises, repeat=nodes))).T
+    drawn = np.indices((2 * MOST + 1,) * nodes).reshape(nodes, -1) - MOST
     a = math.exp(-RATE)
     weights = np.prod((1 - a) / (1 + a) * a ** np.abs(drawn), axis=0)
     rest = 1 - (1 - REST) ** nodes
