@@ -469,6 +469,7 @@ RUST = Language(tree_sitter_rust.language())
 SKIPPED = ("line_comment", "attribute_item", "mutable_specifier")
 
 
+@cache
 def parse(written: str) -> Node:
     root = Parser(RUST).parse(written.encode()).root_node
     if root.has_error:
