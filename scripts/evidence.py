@@ -122,12 +122,13 @@ def result(name: str, check: dict[str, Any]) -> str:
     """Return the figures of a check or, for CHECK.FIGURE, one of them; or that it is owed."""
     name, _, figure = name.partition(".")
     file = ROOT / f"evidence/{name}.json"
+    why = "; " + check["owed"] if "owed" in check else ""
     if not file.exists():
-        return f"{OWED}: no run is on record"
+        return f"{OWED}: no run is on record{why}"
     kept = json.loads(file.read_text())
     run = f"{kept['date']}, commit {kept['commit'][:10]}"
     if kept["sources"] != hash_of(check["sources"]):
-        return f"{OWED}: its sources have changed since its run of {run}"
+        return f"{OWED}: its sources have changed since its run of {run}{why}"
     if figure:
         return str(kept["figures"][figure])
     grouped = {

@@ -21,6 +21,7 @@ figures = ['^(?P<n>\d+) counted']
 shows = "{n} counted"
 [checks.never]
 command = "make never"
+owed = "it takes a week"
 sources = ["lock"]
 shows = "passed"
 """
@@ -65,7 +66,7 @@ def test_page_shows_the_record_and_what_is_owed(root: Path) -> None:
     page = (root / "page.md").read_text()
     assert page.count("12,345 counted (2") == 2
     assert "count.n -->\n\n12345\n\n<!-- end" in page
-    assert "| never | `make never` | **owed**: no run is on record |" in page
+    assert "| never | `make never` | **owed**: no run is on record; it takes a week |" in page
     assert evidence.pages(write=False) == 0
     kept = json.loads((root / "evidence/count.json").read_text())
     assert kept["figures"] == {"n": "12345"}

@@ -285,9 +285,9 @@ def check_documentation(name: str, value: object) -> None:
     parameters = set(inspect.signature(value).parameters) - {"self", "cls"}
     texts = [text, *(inspect.getdoc(target) or "" for target in pointed_to(name, value))]
     listed = re.findall(
-        r"^ *\*{0,2}((?:\w+, )*\w+)(?: : .*)?\n +\S", "\n".join(texts), re.MULTILINE
+        r"^ *((?:\*{0,2}\w+, )*\*{0,2}\w+)(?: : .*)?\n +\S", "\n".join(texts), re.MULTILINE
     )
-    missing = parameters - set(itertools.chain(*(names.split(", ") for names in listed)))
+    missing = parameters - set(re.findall(r"\w+", " ".join(listed)))
     assert not missing, f"{name} does not document {missing}"
 
 
