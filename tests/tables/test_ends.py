@@ -49,15 +49,20 @@ SHAPES: dict[str, tuple[tuple[Any, ...], Any]] = {
 }
 
 
-@functools.cache
-def table(name: str, epsilon: Any, known: bool) -> Table:
-    """Return a table whose noise happens to be 0, and an earlier one: all questions share them."""
+def table(name: str, epsilon: Any) -> Table:
+    """Return a table whose noise happens to be 0."""
     axes, cells = SHAPES[name]
     more = {"bounds": (0, 10**9)} if name == "bounds" else {}
     none = np.zeros([each.tree.size for each in axes], np.int64)
-    found, earlier = (Table(axes, cells, epsilon, none, **more) for _ in range(2))
-    answers: Any = found.with_totals(int(np.sum(cells))) if known else found
-    answers.earlier = earlier
+    return Table(axes, np.array(cells), epsilon, none, **more)
+
+
+@functools.cache
+def with_earlier(name: str, epsilon: Any, known: bool) -> Table:
+    """Return a table, and an earlier one, which all questions share."""
+    found = table(name, epsilon)
+    answers: Any = found.with_totals(int(np.sum(SHAPES[name][1]))) if known else found
+    answers.earlier = table(name, epsilon)
     return answers
 
 
@@ -115,7 +120,7 @@ def cases() -> Iterator[tuple[str, str, Any, bool]]:
 
 def asked(shape: str, name: str, by: Any, known: bool, epsilon: Any, **more: Any) -> Any:
     """Return the answer to a question, and the table."""
-    answers = table(shape, epsilon, known)
+    answers = with_earlier(shape, epsilon, known)
     return QUESTIONS[name][0](answers, by, **more), answers, int(np.sum(SHAPES[shape][1]))
 
 
