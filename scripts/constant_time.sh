@@ -17,7 +17,7 @@ fail() {
     exit 1
 }
 
-# Compiles tests/constant_time.rs with a checker's marks and prints the program's path.
+# Compiles rust/core/tests/constant_time.rs with a checker's marks and prints the program's path.
 build() { # features profile [argument...]
     cargo test --locked --quiet --no-run -p geomdp-core --features "$1" --test constant_time \
         --profile "$2" --message-format=json "${@:3}" |

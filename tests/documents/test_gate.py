@@ -255,3 +255,13 @@ def test_planted_faults_come_last_in_the_time_that_is_left(
     assert ran[2:] == [f"faults FAULTS=--gate={given}"]
     words = ran[2].split("=", 1)[1].split()
     assert plant_faults.options(words).gate == float(given)
+
+
+def test_files_that_commands_name_exist() -> None:
+    """A night's script once named a test that had another name by then."""
+    commands = [ROOT / "Makefile", ROOT / ".ci/run", *ROOT.glob("scripts/*.sh")]
+    rooms = "benches|evidence|examples|proofs|rust|scripts|tests"
+    paths = re.compile(rf"(?<![\w/.])(?:{rooms})/[\w./-]+\.(?:c|csv|json|md|py|rs|sh|toml|v)\b")
+    named = {(each.name, name) for each in commands for name in paths.findall(each.read_text())}
+    assert len(named) > 30
+    assert not {(each, name) for each, name in named if not (ROOT / name).exists()}
