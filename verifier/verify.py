@@ -192,7 +192,7 @@ def _distinct_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return table
 
 
-def _load(certificate: dict[str, object] | str, wanted: str = FORMAT) -> dict[str, object]:
+def _load(certificate: dict[str, object] | str, *wanted: str) -> dict[str, object]:
     loaded: object = certificate
     if isinstance(certificate, str):
         try:
@@ -200,7 +200,7 @@ def _load(certificate: dict[str, object] | str, wanted: str = FORMAT) -> dict[st
         except (ValueError, RecursionError) as error:
             raise VerificationError(f"format: not plain JSON ({error})") from error
     table = _table(loaded, "certificate")
-    _require(table.get("format") == wanted, f"format: not {wanted}")
+    _require(table.get("format") in wanted, f"format: not {' or '.join(wanted)}")
     return table
 
 
@@ -598,7 +598,7 @@ def verify(certificate: dict[str, object] | str, tight: bool | None = None) -> R
     tight: recompute the exact distribution and its epsilon (True), do not (False), or do if the
     certificate states it and the range is at most 2000 (None).
     """
-    table = _load(certificate)
+    table = _load(certificate, FORMAT)
     trivial = _trivial(table)
     if trivial is not None:
         return trivial
@@ -626,20 +626,30 @@ def main(paths: Sequence[str]) -> int:
     failed = False
     for path in paths:
         try:
-            report = verify(Path(path).read_text(encoding="utf-8"))
+            print(f"ok {path}: {_verified(Path(path).read_text(encoding='utf-8'))}")
         except (OSError, ValueError) as error:
             failed = True
             print(f"FAILED {path}: {error}")
-        else:
-            tight = report.tight_epsilon
-            print(
-                f"ok {path}: rate {report.rate}, range {report.range}, "
-                f"thresholds within {report.worst_threshold_error:.4f}, "
-                f"floor slack 2^{report.floor_slack_log2:.3g}, "
-                f"total variation {report.total_variation:.3g}, "
-                f"tight epsilon {'not checked' if tight is None else tight}"
-            )
     return 1 if failed else 0
+
+
+def _verified(text: str) -> str:
+    """Verify a certificate of either format, and return what it establishes."""
+    table = _load(text, FORMAT, TIERS)
+    if table["format"] == TIERS:
+        tiers = verify_tiers(table)
+        rates = ", ".join(map(str, tiers.rates))
+        distances = ", ".join(f"{each:.3g}" for each in tiers.total_variation)
+        return f"tiers, rates {rates}, range {tiers.range}, total variations {distances}"
+    report = verify(table)
+    tight = report.tight_epsilon
+    return (
+        f"rate {report.rate}, range {report.range}, "
+        f"thresholds within {report.worst_threshold_error:.4f}, "
+        f"floor slack 2^{report.floor_slack_log2:.3g}, "
+        f"total variation {report.total_variation:.3g}, "
+        f"tight epsilon {'not checked' if tight is None else tight}"
+    )
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from geomdp import GeometricMechanism, testing
 from geomdp._kernel import core
 from geomdp.tiers import TierPlans
 from laws import step_law, times
-from verifier.verify import VerificationError, verify_tiers
+from verifier.verify import VerificationError, main, verify_tiers
 
 CHAINS = [
     [1, Fraction(1, 10)],
@@ -122,6 +123,21 @@ def test_a_fault_is_refused(spoil: Callable[[dict[str, Any]], None], message: st
     spoil(cert)
     with pytest.raises(VerificationError, match=f"^({message})"):
         verify_tiers(json.dumps(cert))
+
+
+def test_the_command_verifies_tiers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, tiers, bad = (tmp_path / f"{name}.json" for name in ("one", "tiers", "bad"))
+    one.write_text(GeometricMechanism(1).certificate().to_json())
+    tiers.write_text(plans([1, Fraction(1, 10)], None).to_json())
+    cert = good()
+    own_floor(cert)
+    bad.write_text(json.dumps(cert))
+    assert main([str(one), str(tiers)]) == 0
+    assert main([str(bad)]) == 1
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"ok {one}: rate 1, ")
+    assert second.startswith(f"ok {tiers}: tiers, rates 1/10, 1, range {2**64 - 1}, ")
+    assert third.startswith(f"FAILED {bad}: floor: eta exceeds")
 
 
 def test_one_output() -> None:

@@ -271,6 +271,8 @@ def test_a_ledger_keeps_tiers(tmp_path: Path) -> None:
             assert 0 <= each.epsilon_of(*names) - spent < 1e-15
         with pytest.raises(ValueError, match="tier = 'pubic' is not accepted: give names of tiers"):
             each.epsilon_of("pubic")
+        with pytest.raises(ValueError, match="tier of type list is not accepted"):
+            each.epsilon_of(["public"])  # type: ignore[arg-type]
 
 
 def test_groups_of_equal_losses_may_have_other_tiers() -> None:
@@ -282,6 +284,19 @@ def test_groups_of_equal_losses_may_have_other_tiers() -> None:
     assert budget.epsilon_spent == 1
     assert budget.epsilon_of("public") == 0.2
     assert budget.group("Sweden").epsilon_of("public") == 0.1
+
+
+def test_a_group_without_a_tier_of_others() -> None:
+    budget = Budget(epsilon=2, groups=["Norway", "Sweden"])
+    with pytest.raises(ValueError, match="no names before a table with tiers is booked"):
+        budget.epsilon_of("public")
+    table = SMALL.count(RECORDS)
+    table.release(tiers={"public": "0.25", "office": 1}, budget=budget.group("Norway"))
+    table.release(epsilon="0.5", budget=budget.group("Sweden"))
+    assert {name: budget.group(name).epsilon_of("public") for name in budget.groups} == {
+        "Norway": 0.25,
+        "Sweden": 0.5,
+    }
 
 
 @pytest.mark.parametrize("limit", [{"rho": 2}, {"epsilon": 3, "losses": {1: 2}}])
@@ -340,7 +355,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"tiers": {"a": 1}}, ValueError, "tiers = .* give two or more names"),
     ({"tiers": {}}, ValueError, "tiers = .* give two or more names"),
     ({"tiers": {"a": 1, "b": 1}}, ValueError, "tiers = .* increasing"),
-    ({"tiers": {"a": 1, "b": "0.5"}}, ValueError, "tiers = .* increasing"),
+    ({"tiers": {"b": 1, "a": "0.5"}}, ValueError, r"tiers = \[\('b', '1'\), \('a', .*increasing"),
     ({"tiers": {"a": "0.1", "b": 1, "c": "0.5"}}, ValueError, "tiers = .* increasing"),
     ({"tiers": {"a": 0, "b": 1}}, ValueError, "tiers = 0 is not accepted"),
     ({"tiers": {"a": "x", "b": 1}}, ValueError, "tiers = 'x'"),
@@ -373,6 +388,11 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
         {"tiers": TIERS, "save": {"public": "x.csv", "researchers": "./x.csv", "office": "y.csv"}},
         ValueError,
         "save does not have different paths",
+    ),
+    (
+        {"tiers": TIERS, "save": {"public": "x.csv", "researchers": "y.csv", "office": "\0.csv"}},
+        ValueError,
+        "save = .* give a path that this system can hold",
     ),
     (
         {"tiers": TIERS, "save": {"public": "x.csv", "researchers": "y.csv", "office": None}},
@@ -439,6 +459,7 @@ def test_tiers_have_no_other_names() -> None:
     with pytest.raises(KeyError, match="'x': give one of public, researchers, office"):
         tiers["x"]
     assert "x" not in tiers
+    assert ", the tier public, privacy loss 0.1 " in repr(tiers["public"])
     assert len(tiers) == 3
     assert not {"tiers", "coarsen", "release"} & {*dir(tiers), *dir(tiers["office"])}
 
@@ -483,3 +504,10 @@ def test_rounded_tiers_and_about(tmp_path: Path) -> None:
     assert geomdp.read(again["public"]).to_dict() == tiers["public"].to_dict()
     with pytest.raises(ValueError, match="path has other names"):
         tiers.save({"public": "x.csv"})
+    there = [*os.scandir(tmp_path)]
+    with pytest.raises(FileExistsError, match="office"):
+        tiers.save(
+            {name: tmp_path / f"{name}.parquet" for name in TIERS} | {"office": again["office"]}
+        )
+    assert len([*os.scandir(tmp_path)]) == len(there), "no tier is written if one cannot be"
+    tiers.save(again, overwrite=True)

@@ -569,11 +569,14 @@ class Budget(Uncopied):
         (1.25, 0.375, 1.25)
 
         """
-        entries = self._store.spent().histories(self._groups)
-        known = {name for each in self.history for name, _ in each.tiers}
+        spent = self._store.spent()
+        entries = spent.histories(self._groups)
+        # Of the whole budget: a group may have no release with the tiers of others.
+        known = {name for each in spent.bookings(None) for name, _ in each.tiers}
         for name in tiers:
-            if name not in known:
-                wanted = f"names of tiers that were booked, such as {parameters.shown([*known])}"
+            if not isinstance(name, str) or name not in known:
+                booked = f"names of tiers that were booked, such as {parameters.shown([*known])}"
+                wanted = booked if known else "no names before a table with tiers is booked"
                 raise ValueError(parameters.refusal("tier", name, wanted))
         return decimals.up(
             max(sum((x.booking._loss_of(tiers) for x in one), Fraction(0)) for one in entries)

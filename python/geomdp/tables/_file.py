@@ -46,7 +46,9 @@ def save(
     _published.write(path, _kept(columns), said.facts, page=page, overwrite=overwrite)
 
 
-def rehearse(name: str, path: Any, axes: Axes, counts: str, said: Said) -> None:
+def rehearse(
+    name: str, path: Any, axes: Axes, counts: str, said: Said, *, overwrite: bool = False
+) -> None:
     """Refuse what :func:`save` would refuse, whatever the counts, whose column has this name.
 
     A row for each level of the longest column has all that a file may hold.
@@ -57,7 +59,7 @@ def rehearse(name: str, path: Any, axes: Axes, counts: str, said: Said) -> None:
     }
     columns[counts] = np.zeros_like(rows)
     page = partial(_paged, said, columns[counts])
-    _published.rehearse(name, path, _kept(columns), said.facts, page)
+    _published.rehearse(name, path, _kept(columns), said.facts, page, overwrite=overwrite)
 
 
 def _kept(columns: Mapping[str, Any]) -> dict[str, Any]:

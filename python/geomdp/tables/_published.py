@@ -84,12 +84,14 @@ def rehearse(
     columns: Mapping[str, Sequence[Any]],
     facts: Mapping[str, Any],
     page: Callable[[bytes, bytes], bytes],
+    *,
+    overwrite: bool = False,
 ) -> None:
     """Refuse all that :func:`write` would refuse, and write nothing.
 
     The path is a parameter of this name. Columns have all levels, and any counts.
     """
-    target, kind = free(name, path)
+    target, kind = free(name, path, overwrite=overwrite)
     _new_file.probe(str(target))
     _encoded(target, kind, columns, facts, page)
 

@@ -269,8 +269,9 @@ class Released:
 
     def _text(self) -> str:
         loss = f"privacy loss {_notebook.short(self.epsilon)} for one individual"
+        tier = "" if self._tier is None else f", the tier {self._tier.name}"
         rounded = "" if self._rounded is None else f", rounded to multiples of {self._rounded}"
-        return f"{self._title()}{rounded}, {loss}"
+        return f"{self._title()}{tier}{rounded}, {loss}"
 
     def _title(self) -> str:
         return f"{type(self).__name__} of {_notebook.many(self.design.cells, 'count')}"
@@ -292,7 +293,15 @@ class Released:
         return _notebook.preformatted(self._text()) + shown
 
 
-def rehearse(release: Released, path: Any, rounded: Any = None) -> None:
-    """Refuse a file, given as `save`, to which a release cannot be saved, whatever its counts."""
+def rehearse(
+    release: Released,
+    path: Any,
+    rounded: Any = None,
+    *,
+    name: str = "save",
+    overwrite: bool = False,
+) -> None:
+    """Refuse a file to which a release cannot be saved, whatever its counts."""
     made = release._to_multiples(rounded)
-    _file.rehearse("save", path, made.design._axes, made._name, made._said(certificate=False))
+    said = made._said(certificate=False)
+    _file.rehearse(name, path, made.design._axes, made._name, said, overwrite=overwrite)

@@ -12,6 +12,7 @@ from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp.tables import _release, _tiers
 from geomdp.tables._noisy import NoisyTable
+from geomdp.tables._released import rehearse
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -84,6 +85,8 @@ class NoisyTiers(Mapping[str, NoisyTable]):
     ) -> None:
         """Write each tier to a file of its own, as :meth:`NoisyTable.save` does.
 
+        All paths are checked before the first file is written.
+
         Parameters
         ----------
         path : mapping of names to paths
@@ -105,7 +108,11 @@ class NoisyTiers(Mapping[str, NoisyTable]):
         ['fine.csv', 'fine.csv.json', 'public.csv', 'public.csv.json']
 
         """
-        for name, each in _paths("path", path, self).items():
+        parameters.check_bool("overwrite", overwrite)
+        paths = _paths("path", path, self)
+        for name, each in paths.items():
+            rehearse(self[name], each, rounded, name="path", overwrite=overwrite)
+        for name, each in paths.items():
             self[name].save(each, overwrite=overwrite, rounded=rounded, about=about)
 
     def __repr__(self) -> str:
@@ -169,12 +176,12 @@ def _paths(parameter: str, given: Any, tiers: Mapping[str, Any]) -> dict[str, An
         raise TypeError(parameters.foreign(parameter, given, f"a mapping with {wanted}"))
     if given.keys() != tiers.keys():
         raise ValueError(f"{parameter} has other names than the tiers: give {wanted}")
-    places = set()
+    places = []
     for each in given.values():
         if not isinstance(each, str | os.PathLike):
             raise TypeError(parameters.foreign(parameter, each, wanted))
         with suppress(ValueError):  # What no system can hold is refused where it is rehearsed.
-            places.add(os.path.realpath(each))
-    if len(places) < len(given):
+            places.append(os.path.realpath(each))
+    if len({*places}) < len(places):
         raise ValueError(f"{parameter} does not have different paths: give {wanted}")
     return {name: given[name] for name in tiers}

@@ -46,9 +46,9 @@ def checked(tiers: Any) -> dict[Tier, Fraction]:
     given = [parameters.exact("tiers", each) for each in tiers.values()]
     found = [parameters.positive_fraction("tiers", each) for each in given]
     if len(found) < 2 or any(not one < finer for one, finer in pairwise(found)):
-        shown = {name: str(each) for name, each in zip(tiers, found, strict=True)}
+        pairs = [(name, str(each)) for name, each in zip(tiers, found, strict=True)]
         raise ValueError(
-            f"tiers = {parameters.shown(shown)} are not accepted: give two or more {_WANTED}"
+            f"tiers = {parameters.shown(pairs)} are not accepted: give two or more {_WANTED}"
         )
     return {Tier(name, tuple(found)): each for name, each in zip(tiers, found, strict=True)}
 
