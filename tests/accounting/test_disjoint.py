@@ -257,6 +257,8 @@ def test_a_ledger_keeps_its_groups(tmp_path: Path) -> None:
     assert Budget.open(tmp_path / "b", epsilon=1).groups == ()
     with pytest.raises(ValueError, match="groups = "):
         Budget.open(tmp_path / "b", groups=["a"])
+    with pytest.raises(TypeError, match="groups has type dict: give several names"):
+        Budget(epsilon=1, groups={"Norway": ["Oslo"]})
 
 
 def test_groups_that_a_head_cannot_hold_are_refused(tmp_path: Path) -> None:

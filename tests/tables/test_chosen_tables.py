@@ -335,6 +335,8 @@ def test_a_count_of_individuals_without_columns() -> None:
         ("a", TypeError, "tables"),
         (5, TypeError, "tables"),
         ([("a", 1)], ValueError, "which is a list"),
+        ([["a", "b"]], TypeError, "a key of type list: give a column or a tuple"),
+        ({None: 1}, TypeError, "a key of type NoneType"),
     ],
 )
 def test_wrong_tables_are_refused(tables: Any, error: Any, words: str) -> None:
@@ -345,6 +347,10 @@ def test_wrong_tables_are_refused(tables: Any, error: Any, words: str) -> None:
 def test_shares_of_margins_and_depths_beyond_a_tree_are_refused() -> None:
     with pytest.raises(ValueError, match="give labels alone"):
         Design(LEVELS, margins=("all", "0.2"), tables=["b"])
+    with pytest.raises(ValueError, match="shares of 'a' are not accepted beside tables"):
+        Design(LEVELS, tables=["a", "b"], shares={"a": [1, 9]})
+    with pytest.raises(ValueError, match="shares of 'a' are not accepted beside tables"):
+        Design(LEVELS, tables=["a", "b"]).with_shares({"a": [1, 9]})
     with pytest.raises(ValueError, match="give one from 0 to 2"):
         Design({"area": TREE}, tables=[("area", 3)])
     with pytest.raises(ValueError, match="of which another one has a part"):

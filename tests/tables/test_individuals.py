@@ -128,6 +128,11 @@ def test_floats_in_any_column_of_ids_are_refused(library: str) -> None:
                     tables.bound_contributions(frame, names, l0=1)
 
 
+def test_a_list_of_columns_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"individual has type list: .* or a tuple of such texts"):
+        Design({"a": [1]}, individual=["household", "person"], l0=1)  # type: ignore[arg-type]
+
+
 def test_a_lazy_frame_is_not_read_for_what_is_refused() -> None:
     def fail(_: pl.DataFrame) -> pl.DataFrame:
         raise AssertionError

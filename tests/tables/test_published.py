@@ -345,6 +345,8 @@ UNFIT: list[tuple[str, str, Any, str]] = [
     ("table", "axes.area.levels", ["x"], "other rows"),
     ("table", "axes.on.margin", ["x"], "cannot be read"),
     ("table", "axes.on.shares", ["1/0"], "cannot be read"),
+    ("table", "axes.on.shares", ["1/3", "1/3"], "cannot be read"),
+    ("table", "axes.on.shares", ["1/2", "1/2"], "cannot be read"),
     ("table", "mechanisms.0.plan_sha256", GONE, "cannot be read"),
     ("table", "mechanisms.0.rate", "1/0", "cannot be read"),
     ("table", "mechanisms.0.bounds", [0, 2**200], "cannot be read"),

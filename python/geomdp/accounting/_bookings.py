@@ -6,7 +6,7 @@ import os
 import threading
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -175,7 +175,7 @@ def chosen(groups: tuple[Any, ...], known: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _names(name: str, groups: Any) -> list[str]:
-    if not parameters.has_items(groups):
+    if not parameters.has_items(groups) or isinstance(groups, Mapping):
         raise TypeError(parameters.foreign(name, groups, "several names"))
     found = list(groups)
     for each in found:

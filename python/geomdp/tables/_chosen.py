@@ -23,6 +23,10 @@ def keys_of(tables: Any, levels: Mapping[str, Any]) -> dict[Key, Fraction]:
     wanted = "a mapping of columns to parts of epsilon, or a list of columns, () for the total"
     if isinstance(tables, str) or not isinstance(tables, Mapping | Sequence | set):
         raise TypeError(parameters.foreign("tables", tables, wanted))
+    for each in tables:
+        if not isinstance(each, str | tuple):
+            wanted = "a column or a tuple of columns"
+            raise TypeError(f"tables have a key of type {type(each).__name__}: give {wanted}")
     parts = tables if isinstance(tables, Mapping) else dict.fromkeys(tables, 1)
     if not parts or len(parts) < len(tables):
         raise ValueError(f"tables are empty or repeat one: give {wanted}")
@@ -71,12 +75,23 @@ def shown(key: Key) -> Any:
     return found[0] if len(found) == 1 else found
 
 
-def check_labels(shares: Any) -> None:
-    """Refuse shares of margins beside tables, which have parts of their own."""
-    if shares:
+def check_shares(margins: Any, shares: Mapping[str, Any], levels: Mapping[str, Any]) -> None:
+    """Refuse shares of a list's margin beside tables, which have parts of their own."""
+    if margins:
         raise ValueError(
             "margins have a share beside tables, which is not accepted: give labels alone"
         )
+    for label in shares:
+        if not is_tree(levels[label]):
+            raise ValueError(
+                f"shares of {label!r} are not accepted beside tables: give each table its part of "
+                "epsilon, as tables={...: part}"
+            )
+
+
+def is_tree(levels: Any) -> bool:
+    """Whether the levels of a column are a hierarchy."""
+    return hasattr(levels, "leaves")
 
 
 def sums(
@@ -85,7 +100,7 @@ def sums(
     """Return the label of the sum over each list that a table leaves out; None without one."""
     found = dict(labels)
     for column, items in levels.items():
-        if all(column in dict(key) for key in keys) or hasattr(items, "leaves"):
+        if all(column in dict(key) for key in keys) or is_tree(items):
             continue
         if column not in found and any(item is None or item == "" for item in items):
             raise ValueError(

@@ -621,7 +621,7 @@ def refuse_signed(what: str, *tables: Estimates) -> None:
     for table in tables:
         if table.design.signed:
             raise ValueError(
-                f"a {what} is not known for sums of values that may be negative (bounds = "
+                f"no {what} is known for sums of values that may be negative (bounds = "
                 f"{table.design.values}): give bounds from 0 on"
             )
 

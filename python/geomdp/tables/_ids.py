@@ -19,6 +19,7 @@ from geomdp.tables._native import categories, of_categories, of_objects, shown_t
 _TYPES = re.compile(
     r"(?i:u?int\d+|str|(large_)?(string|binary)(_view)?|fixed_size_binary|categorical|enum)|object"
 )
+_WANTED = "the name of a column, or a tuple of such texts, each once"
 
 
 def columns(individual: Any) -> tuple[Any, ...]:
@@ -28,12 +29,13 @@ def columns(individual: Any) -> tuple[Any, ...]:
     texts are never joined, since ("a", "bc") and ("ab", "c") are two individuals.
     """
     if not isinstance(individual, tuple):
+        if isinstance(individual, list):
+            raise TypeError(parameters.foreign("individual", individual, _WANTED))
         return () if individual is None else (individual,)
     texts = all(isinstance(name, str) for name in individual)
     if not texts or len(set(individual)) != max(len(individual), 1):
-        wanted = "the name of a column, or a tuple of such texts, each once"
         kind = ValueError if texts else TypeError
-        raise kind(parameters.refusal("individual", individual, wanted))
+        raise kind(parameters.refusal("individual", individual, _WANTED))
     return individual
 
 

@@ -102,11 +102,12 @@ class Layout:
             _check_values(self.values, self.linf, self.l1)
         others = _labels("other", other, list(given))
         sums, parts = _margins(margins, list(given))
+        own = _by_column(shares, list(given))
         if tables is not None:
-            _chosen.check_labels(parts)
+            _chosen.check_shares(parts, own, given)
             asked = _chosen.keys_of(tables, given)
             sums = _chosen.sums(asked, given, sums)
-        parts |= _by_column(shares, list(given))
+        parts |= own
         self._axes = Axes(
             Axis(
                 label,

@@ -212,7 +212,7 @@ class NoisyTable(Released, Answers):
         'sick'
 
         """
-        self._refuse_chosen("a picture")
+        self._refuse_chosen("picture")
         axes = self.design._axes
         chosen = axes.of("by", [axis.label for axis in axes[:2]] if by is None else by)
         if not 1 <= len(chosen) <= 2:

@@ -286,12 +286,17 @@ def _design(contents: Contents) -> Design:
     given = {name: facts[name] for name in KEYWORDS if facts[name] is not None}
     if isinstance(who := given.get("individual"), list):
         given["individual"] = tuple(who)
-    shares = {label: _fractions(each["shares"]) for label, each in facts["axes"].items()}
+    stated = {label: _fractions(each["shares"]) for label, each in facts["axes"].items()}
+    # Equal ones are the default, and the only ones of lists beside tables.
+    shares = {label: parts for label, parts in stated.items() if len({*parts}) != 1}
     if facts["tables"] is not None:
         parts = _fractions(each["part"] for each in facts["tables"])
         keys = [tuple(map(_column, each["columns"])) for each in facts["tables"]]
         given["tables"] = dict(zip(keys, parts, strict=True))
-    return Design(levels, other=labels["other"], margins=labels["margin"], shares=shares, **given)
+    made = Design(levels, other=labels["other"], margins=labels["margin"], shares=shares, **given)
+    if any([*axis.shares] != [*stated[axis.label]] for axis in made._axes):
+        raise ValueError("it has shares of another form")
+    return made
 
 
 def _column(pair: Any) -> Any:
