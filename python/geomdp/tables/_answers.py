@@ -778,14 +778,14 @@ class Answers(Estimates):
         Returns
         -------
         NoisyTable
-            The same release, with its id. Its files state the totals, so the answers of its readers
-            use them too.
+            The same release, with its id. Its files state the totals, so that :func:`geomdp.read`
+            answers with them too.
 
         Raises
         ------
         ValueError
-            If totals are negative, contradict each other, leave out groups or name unknown ones, or
-            if the release has bounds.
+            If totals are negative, two of them contradict each other, they leave out groups or name
+            unknown ones, or the release has bounds.
 
         Examples
         --------

@@ -185,10 +185,11 @@ class NoisyGroups(Released):
         Parameters
         ----------
         total : int or NoisyTable
-            The number of records in all cells of the design, which must be public and not taken
-            from the data, since epsilon does not cover it; or another release of the same records,
-            whose columns are some of those of the groups. If the designs bound the records of
-            individuals, each may have kept different records, so only a number is accepted.
+            The number of records in all cells of the design after contributions were bounded, which
+            must be public and not taken from the data, since epsilon does not cover it; or another
+            release of the same records, whose columns are some of those of the groups. If the
+            designs bound the records of individuals, each may have kept different records, so only
+            a number is accepted.
         alpha : int, float or Fraction
             The probability that the interval misses.
 
