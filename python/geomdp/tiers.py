@@ -306,14 +306,10 @@ class Tiers(Mapping[Real, NDArray[np.integer[Any]]]):
         return self._plans
 
     def __getitem__(self, epsilon: Real) -> Array:
-        return self._noisy[self._plans._place(epsilon)]
-
-    def __contains__(self, epsilon: object) -> bool:
         try:
-            self._plans._place(epsilon)  # type: ignore[arg-type]
-        except (TypeError, ValueError, OverflowError):
-            return False
-        return True
+            return self._noisy[self._plans._place(epsilon)]
+        except (TypeError, ValueError, OverflowError) as error:
+            raise KeyError(str(error)) from None
 
     def __iter__(self) -> Iterator[Real]:
         return iter(self._plans.epsilons)

@@ -255,10 +255,9 @@ def test_tiers_of_one_object() -> None:
     assert (upper >= tiers["0.1"]).all()
     # There is no way to a second coarse array.
     assert not {"tiers", "coarsen", "release"} & {*dir(tiers)}
-    with pytest.raises(
-        ValueError, match=r"epsilon = 1 is not accepted: give one of 0.1, 0.25, 0.5"
-    ):
+    with pytest.raises(KeyError, match=r"epsilon = 1 is not accepted: give one of 0.1, 0.25, 0.5"):
         tiers[1]
+    assert tiers.get(1) is None
 
 
 REFUSED: list[tuple[Any, type[Exception], str]] = [
