@@ -272,12 +272,13 @@ class Tables:
         """Of individuals whose records are in several parts, without noise."""
         rows = np.arange(1000)
         who = rows % 40 % (1 + rows % 9)
-        records = pa.table({"who": who, "n": rows // 40 % 7, "euros": rows % 101})
+        records = pa.table({"who": who, "n": rows // 40 % 7, "euros": rows % 101 - 40})
         levels, frame = {"n": [6, 9, 0, 3]}, engine.frame(records)
         for limit, design, column in (
             ("l0", Design(levels, individual="who", l0=4), None),
             ("linf", Design(levels, individual="who", l0=4, linf=90), None),
             ("l1", Design(levels, individual="who", l1=400), None),
+            ("l1", Design(levels, individual="who", l1=10**4), "euros"),
             ("bounds", Design(levels, individual="who", l0=2), "euros"),
             ("bounds", Design(levels), "euros"),
         ):

@@ -138,6 +138,7 @@ def ways(items: Items) -> dict[str, Callable[[Any], Any]]:
         extra = {"other": other, "margins": margin}
     null = {"x": [*items.levels, None]}
     plain, bounded = tables.Design(levels), tables.Design(null, individual="who", l0=1, linf=2)
+    spread = tables.Design(null, individual="who", l1=9)
     wrong = [1] if isinstance(items.levels[0], str) else ["1"]
     return {
         "a column": lambda x: tables.count(x, items.levels).release(epsilon=1),
@@ -148,6 +149,9 @@ def ways(items: Items) -> dict[str, Callable[[Any], Any]]:
         "individuals": lambda x: bounded.count(frame_of(x)).release(epsilon=1),
         "weights": lambda x: plain.count(frame_of(x), counts="n").release(epsilon=1),
         "a limit": lambda x: tables.choose_limit(bounded, frame_of(x), "linf", epsilon=1).table,
+        "a limit of values": lambda x: (
+            tables.choose_limit(spread, frame_of(x), "l1", column="n", epsilon=1).table
+        ),
         "groups": lambda x: bounded.count(frame_of(x)).release(epsilon=1, at_least=2),
         "no group": lambda x: plain.count(frame_of(x)).release(epsilon=1, at_least=9),
         "wrong levels": lambda x: tables.count(x, wrong).release(epsilon=1),

@@ -28,14 +28,22 @@ LIBRARIES: list[Callable[[Any], Any]] = [
     pa.table,
 ]
 #: Some records of one individual, in cells "a" and "b", and with a value each.
-RECORDS = [("a", 1), ("a", 3), ("b", 0), ("b", 5), ("z", 9)]
+RECORDS = [("a", 1), ("a", -3), ("b", 0), ("b", 5), ("z", 9)]
 LEVELS = {"town": ["a", "b", "c"]}
 DESIGNS: dict[Any, Design] = {
-    "l0": Design(LEVELS, individual="who", l0=2, linf=3),
-    "linf": Design(LEVELS, individual="who", l0=2, linf=3),
-    "l1": Design(LEVELS, individual="who", l1=3),
+    "l0": Design(LEVELS, individual="who", l0=4, linf=4),
+    "linf": Design(LEVELS, individual="who", l0=4, linf=4),
+    "l1": Design(LEVELS, individual="who", l1=4),
+    "l1 of values": Design(LEVELS, individual="who", l1=100),
     "bounds": Design(LEVELS, individual="who", l0=2),
 }
+OF_VALUES = "l1 of values", "bounds"
+
+
+def asked(what: str, **options: Any) -> dict[str, Any]:
+    """Return the arguments that ask for a limit of the design with this name."""
+    limit, column = what.partition(" of ")[0], "n" if what in OF_VALUES else None
+    return {"design": DESIGNS[what], "limit": limit, "column": column} | options
 
 
 def frame(people: list[tuple[Any, ...]]) -> pd.DataFrame:
@@ -52,21 +60,21 @@ def of_one(limit: str, records: Any) -> int | None:
     sums = Counter[str]()
     for town, n in inside:
         sums[town] += n
+    values = [n for _, n in inside]
     needed = {
         "l0": len(cells),
         "linf": max(cells.values()),
         "l1": len(inside),
-        "bounds": max(sums.values()),
+        "l1 of values": sum(map(abs, values)),
+        "bounds": max(map(abs, [*values, *sums.values()])),
     }
     return max(needed[limit], 1)
 
 
-def noisy(limit: Any, data: Any, **options: Any) -> list[int]:
+def noisy(what: str, data: Any, **options: Any) -> list[int]:
     """Return the counts of individuals by limit, with noise that is 0."""
-    column = "n" if limit == "bounds" else None
-    design = options.pop("design", DESIGNS[limit])
-    how: dict[str, Any] = {"column": column, "epsilon": CLEAR} | options
-    found: list[int] = choose_limit(design, data, limit, **how).table.counts.tolist()
+    how = asked(what, data=data, epsilon=CLEAR, **options)
+    found: list[int] = choose_limit(**how).table.counts.tolist()
     return found
 
 
@@ -78,7 +86,7 @@ def test_each_individual_is_counted_once_where_all_of_its_records_are_kept(
     people = [
         each for n in range(4) for each in itertools.combinations_with_replacement(RECORDS, n)
     ]
-    limits = [1, 2, 4] if limit == "bounds" else [1, 2]
+    limits = [1, 2, 4] if limit in OF_VALUES else [1, 2]
     places = [
         min(int(np.searchsorted(limits, needed)), len(limits) - 1)
         for each in people
@@ -105,9 +113,9 @@ def test_one_individual_changes_the_table_by_what_is_booked(limit: str, neighbou
     if neighbours == "add-remove":
         pairs = ((each, found[()]) for each in found.values())
     most = max(int(np.abs(one - other).sum()) for one, other in pairs)
-    how: dict[str, Any] = {"limits": limits, "column": "n" if limit == "bounds" else None}
     budget = accounting.Budget(epsilon=3)
-    chosen = choose_limit(design, frame(others), limit, epsilon=1, budget=budget, **how)  # type: ignore[arg-type]
+    how = asked(limit, design=design, limits=limits, epsilon=1, budget=budget)
+    chosen = choose_limit(data=frame(others), **how)
     [mechanism] = chosen.table.mechanisms.values()
     assert most * mechanism.rate == budget.epsilon_spent == 1
     assert most == chosen.table.design.sensitivity == (2 if neighbours == "change" else 1)
@@ -136,7 +144,7 @@ def test_the_least_limit_that_keeps_a_share_is_chosen_from_noisy_counts_alone(
         return target
 
     monkeypatch.setattr(GeometricMechanism, "release", known)
-    design = Design(LEVELS, individual="who", l0=3, linf=2)
+    design = Design(LEVELS, individual="who", l0=5, linf=2)
     limits = [1, 2, 5]
     seen = set()
     for counts, share in itertools.product(
@@ -198,10 +206,67 @@ def test_a_chosen_bound_is_that_of_a_sum() -> None:
     assert kept == [97 * 700 + 3 * 1024, 0, 0]
     above = choose_limit(design, data, "bounds", column="n", epsilon=CLEAR, share="0.99")
     assert above.limit == 2048
-    # Values below 0 and nulls count as 0, as in a sum, and the greatest are at the last limit.
+    # Nulls count as 0, as in a sum, and the greatest values are at the last limit.
     odd = pd.DataFrame({"who": range(4), "town": "a", "n": pd.array([-5, None, 2**62, 3], "Int64")})
-    assert noisy("bounds", odd)[:4] == [2, 0, 1, 0]
+    assert noisy("bounds", odd)[:4] == [1, 0, 1, 1]
     assert noisy("bounds", odd)[-1] == 1
+
+
+def test_a_limit_of_all_values_is_chosen_by_what_they_add_up_to() -> None:
+    """Over all cells, and without their signs: so a sum with this limit cuts nobody below it."""
+    most = [("a", 20), ("a", -20), ("b", 10), ("z", 99)]
+    data, design = frame([most] * 97 + [[("a", 90)]] * 3), DESIGNS["l1 of values"]
+    chosen = choose_limit(design, data, "l1", column="n", epsilon=CLEAR)
+    assert (chosen.name, chosen.limit, chosen.design.l1) == ("l1", 64, 64)
+    assert chosen.table.design.levels["l1"] == [1, 2, 4, 8, 16, 32, 64, 100]
+    assert chosen.table.counts.tolist() == [0] * 6 + [97, 3]
+    kept = chosen.design.sum(data, "n", bounds=(-64, 64))
+    assert kept.sensitivity == 64
+    assert kept.frame["n"].tolist() == [3 * 64, 97 * 10, 0]
+    budget = accounting.Budget(epsilon=1)
+    exact = choose_limit(
+        design, data, "l1", column="n", epsilon=1, budget=budget, limits=[49, 50], share="0.9"
+    )
+    assert exact.limit == 50
+    assert budget.epsilon_spent == 1
+    # Those of records are still their number.
+    assert choose_limit(design, data, "l1", epsilon=CLEAR).limit == 3
+    # A sum takes no greater limit than this, so there is none to choose.
+    wide = Design(LEVELS, individual="who", l1=2**40)
+    last = choose_limit(wide, data, "l1", column="n", epsilon=CLEAR).table.design.levels["l1"][-1]
+    assert last == 2**32
+
+
+def test_a_bound_of_values_of_either_sign_is_that_of_the_larger_end() -> None:
+    """Values are cut before they are added up, so that one of them may need more than the sum."""
+    design = DESIGNS["bounds"]
+    for people, limit, sums in (
+        ([[("a", -50)]] * 99, 64, [-50 * 99, 0, 0]),
+        ([[("a", -50), ("a", -20)]] * 99, 128, [-70 * 99, 0, 0]),
+        ([[("a", 50), ("a", -45), ("b", 3)]] * 99, 64, [5 * 99, 3 * 99, 0]),
+    ):
+        data = frame(people)
+        chosen = choose_limit(design, data, "bounds", column="n", epsilon=CLEAR)
+        assert chosen.limit == limit
+        kept = design.sum(data, "n", bounds=(-limit, limit))
+        assert (kept.sensitivity, kept.frame["n"].tolist()) == (2 * limit, sums)
+        # Without an individual, each record is cut alone.
+        found = choose_limit(Design(LEVELS), data, "bounds", column="n", epsilon=CLEAR)
+        assert found.limit == 64
+    # The least values of a narrow type have no opposite in it.
+    data = pd.DataFrame({"who": range(99), "town": "a", "n": np.full(99, -128, np.int8)})
+    assert choose_limit(design, data, "bounds", column="n", epsilon=CLEAR).limit == 128
+
+
+@pytest.mark.parametrize("what", [each for each in DESIGNS if each != "bounds"])
+def test_limits_above_that_of_the_design_are_refused(what: str) -> None:
+    budget, most = accounting.Budget(epsilon=1), DESIGNS[what].l1 or 4
+    how = asked(what, data=frame([RECORDS]), epsilon=1, budget=budget)
+    said = rf"limits are not accepted: give increasing ints from 1 to {most}, the limit of the"
+    with pytest.raises(ValueError, match=said):
+        choose_limit(limits=[1, most + 1], **how)
+    assert budget.spent == []
+    assert choose_limit(limits=[1, most], **how).limit in (1, most)
 
 
 def test_an_empty_frame_has_a_limit(tmp_path: Path) -> None:
@@ -233,32 +298,46 @@ def test_the_table_of_a_limit_is_published_like_any_other(tmp_path: Path) -> Non
     [
         ({"limit": "l2"}, ValueError, "limit = 'l2'"),
         ({"limit": "l1"}, ValueError, "the design has l0 and linf"),
-        ({"limit": "bounds"}, ValueError, "column is for limit = 'bounds'"),
-        ({"column": "n"}, ValueError, "column is for limit = 'bounds'"),
+        ({"limit": "bounds"}, ValueError, "^column is not given: give that of the values"),
+        ({"column": "n"}, ValueError, "column = 'n' is not accepted for limit = 'l0'"),
+        ({"limit": "l1", "column": "n"}, ValueError, "the design has l0 and linf"),
+        (
+            {"limit": "l1", "column": "n", "design": Design(LEVELS, l1=3)},
+            ValueError,
+            "'l1' is not accepted without an individual",
+        ),
         (
             {"limit": "bounds", "column": "n", "design": DESIGNS["l0"]},
             ValueError,
             "linf is not accepted for sums",
         ),
-        ({"limit": "bounds", "column": "n", "design": DESIGNS["l1"]}, ValueError, None),
+        (
+            {"limit": "bounds", "column": "n", "design": DESIGNS["l1"]},
+            ValueError,
+            "the design has l1, so give limit = 'l1'",
+        ),
         ({"design": DESIGNS["l1"]}, ValueError, "the design has l1"),
         ({"design": Design(LEVELS)}, ValueError, "'l0' is not accepted without an individual"),
         ({"design": LEVELS}, TypeError, "give a Design"),
         ({"share": 1}, ValueError, "share"),
         ({"share": 0}, ValueError, "share = 0"),
-        ({"limits": []}, ValueError, "limits"),
-        ({"limits": [2, 2]}, ValueError, "limits"),
-        ({"limits": [0, 2]}, ValueError, "limits"),
-        ({"limits": [2.5]}, TypeError, "limits"),
-        ({"limits": "12"}, TypeError, "limits"),
-        ({"limits": [1, 2**33]}, ValueError, "limits"),
+        ({"limits": []}, ValueError, "limits are empty: give increasing ints"),
+        ({"limits": [2, 2]}, ValueError, "limits are not accepted: give increasing ints"),
+        ({"limits": [0, 2]}, ValueError, "limits are not accepted: give increasing ints from 1"),
+        ({"limits": [1, 2.5]}, TypeError, "limits with float are not accepted: give increasing"),
+        ({"limits": "12"}, TypeError, "limits = '12' has type str: give a list of increasing ints"),
+        (
+            {"limit": "bounds", "column": "n", "limits": [1, 2**33]},
+            ValueError,
+            "limits are not accepted: give increasing ints from 1 to 4294967296$",
+        ),
         ({"epsilon": 0}, ValueError, "epsilon = 0"),
         ({"label": 5}, TypeError, "label"),
         ({"save": "limits.txt"}, ValueError, "save"),
     ],
 )
 def test_what_is_refused_is_refused_before_anything_is_read(
-    arguments: Any, error: Any, said: str | None
+    arguments: Any, error: Any, said: str
 ) -> None:
     def fail(_: pl.DataFrame) -> pl.DataFrame:
         raise AssertionError

@@ -73,7 +73,7 @@ class ChosenLimit:
     name : str
         What is limited: ``"l0"``, ``"linf"``, ``"l1"`` or ``"bounds"``.
     limit : int
-        The limit; for ``"bounds"``, the upper bound.
+        The limit; for ``"bounds"``, the upper bound, or the lower one with the sign changed.
     share : Fraction
         The share of individuals who should keep all their records.
     design : Design
@@ -190,18 +190,21 @@ def choose_limit(
         As for :meth:`Design.count`. Only records that the design counts matter.
     limit : {"l0", "linf", "l1", "bounds"}
         What to choose: the most cells of an individual; the most records in one of its cells; the
-        most records in all its cells; or the upper bound of :meth:`Design.sum`, from the greatest
-        sum of values that an individual has in a cell or, without individuals, from each record.
+        most records in all its cells or, with `column`, the most that the absolute values of its
+        records add up to; or a bound for :meth:`Design.sum`, from the greatest absolute value that
+        a record of an individual, or the sum of those in a cell, has; without individuals, from
+        each record. A bound serves as ``(0, limit)`` or, for values that may be negative, as
+        ``(-limit, limit)``: the sensitivity is that of the larger end.
     epsilon : number or str
         The privacy loss of the choice. It adds to that of the table's own release.
     share : number or str
         The share of individuals that should keep all of their records, above 0 and below 1.
     column : column name, optional
-        For ``"bounds"``: the values.
+        The values, for ``"bounds"``, or for an ``"l1"`` of values instead of records.
     limits : sequence of int, optional
-        The limits to choose from, increasing and at least 1; by default all from 1 to that of the
-        design, and for ``"bounds"`` the powers of 2 from 1 to 2**32. They are public, so do not
-        take them from the data.
+        The limits to choose from, increasing, from 1 to at most that of the design. By default all
+        of these, or for values the powers of 2 below it and the limit itself; for ``"bounds"``, up
+        to 2**32. They are public, so do not take them from the data.
     budget : geomdp.accounting.Budget, optional
         The budget that books the privacy loss of the choice.
     label : str, optional
@@ -225,7 +228,7 @@ def choose_limit(
         ``choose_limit`` of :mod:`geomdp.tables.spark` or :mod:`geomdp.tables.dask`.
     ValueError
         If the design has no individual and `limit` is not ``"bounds"``, if it has another kind of
-        limit, or if the budget does not allow the release.
+        limit, if `limits` are above its own, or if the budget does not allow the release.
 
     Examples
     --------
@@ -268,7 +271,7 @@ def chosen(design: Design, limit: Limit, count: _Count, **options: Unpack[Option
     kept = parameters.positive_fraction("share", share)
     if kept >= 1:
         raise ValueError(parameters.refusal("share", share, "a number above 0 and below 1"))
-    given = _levels(design, limit, limits)
+    given = _levels(design, limit, limits, of_values=column is not None)
     # Those of one individual in the table of counts: itself once, or each of its records.
     once = 1 if design.individual is not None else design.l0 * design.linf
     counted = Design(
@@ -298,7 +301,7 @@ def _tally(
 
     All records of an individual are in the data.
     """
-    bounds = None if column is None else (0, given[-1])
+    bounds = None if column is None else (-given[-1], given[-1])
     design, library, people, cells, records = _counting.groups(design, data, column, bounds)
     needed = _needed(limit, people, cells, records)
     places = np.minimum(np.searchsorted(given, needed), len(given) - 1)
@@ -311,51 +314,60 @@ def _check(design: Design, limit: Any, column: Any) -> None:
     if not isinstance(limit, str) or limit not in get_args(Limit):
         wanted = f"one of {get_args(Limit)}"
         raise ValueError(parameters.refusal("limit", limit, wanted))
-    if (limit == "bounds") != (column is not None):
+    if limit == "bounds" and column is None:
+        raise ValueError("column is not given: give that of the values, for limit = 'bounds'")
+    if limit in ("l0", "linf") and column is not None:
         raise ValueError(
-            f"column is for limit = 'bounds', to choose from its values, not {limit!r}"
+            f"column {parameters.given(column)} is not accepted for limit = {limit!r}, which "
+            "limits no values: give 'bounds' or 'l1', or no column"
         )
     if limit != "bounds" and design.individual is None:
         raise ValueError(
             f"limit = {limit!r} is not accepted without an individual: each record is one"
         )
     if (limit == "l1") != (design.l1 is not None):
-        other = "l0 and linf" if design.l1 is None else "l1"
+        other = "l0 and linf" if design.l1 is None else "l1, so give limit = 'l1'"
         raise ValueError(f"limit = {limit!r} is not accepted: the design has {other}")
     if limit == "bounds" and design.linf > 1:
         raise ValueError("linf is not accepted for sums: bounds limit what an individual adds")
 
 
-def _levels(design: Design, limit: Limit, limits: Any) -> list[int]:
+def _levels(design: Design, limit: Limit, limits: Any, *, of_values: bool) -> list[int]:
     """Return the public limits to choose from."""
+    most = MOST_VALUE if limit == "bounds" else min(getattr(design, limit), MOST_VALUE)
     if limits is None:
-        if limit == "bounds":
-            return [2**power for power in range(MOST_VALUE.bit_length())]
-        return list(range(1, getattr(design, limit) + 1))
-    wanted = f"a list of increasing ints from 1 to {MOST_VALUE}"
+        if of_values:
+            return [*(2**power for power in range((most - 1).bit_length())), most]
+        return list(range(1, most + 1))
+    wanted = f"increasing ints from 1 to {most}" + ", the limit of the design" * (
+        limit != "bounds" and most < MOST_VALUE
+    )
     if not isinstance(limits, Sequence) or isinstance(limits, str | bytes):
-        raise TypeError(parameters.foreign("limits", limits, wanted))
-    if not all(map(parameters.is_integer, limits)):
-        raise TypeError(parameters.refusal("limits", limits, wanted))
+        raise TypeError(parameters.foreign("limits", limits, f"a list of {wanted}"))
+    if odd := [type(each).__name__ for each in limits if not parameters.is_integer(each)]:
+        raise TypeError(f"limits with {odd[0]} are not accepted: give {wanted}")
     found = list(map(int, limits))
-    if not found or not 1 <= found[0] <= found[-1] <= MOST_VALUE or found != sorted({*found}):
-        raise ValueError(parameters.refusal("limits", limits, wanted))
+    if not found or not 1 <= found[0] <= found[-1] <= most or found != sorted({*found}):
+        problem = "are empty" if not found else "are not accepted"
+        raise ValueError(f"limits {problem}: give {wanted}")
     return found
 
 
 def _needed(limit: Limit, people: _Ints | None, cells: _Ints, records: _Ints) -> _Ints:
     """Return the least limit that keeps everything of each individual; secret."""
     if people is None:
-        return records
+        return np.abs(records)
     order = sorted_by(people, cells)
     people, cells, records = people[order], cells[order], records[order]
-    new = starts(people)
+    sizes, new = np.abs(records), starts(people)
     first, owners = np.flatnonzero(new | starts(cells)), np.flatnonzero(new)
     if not first.size:
         return records
     if limit == "l1":
-        return np.add.reduceat(records, owners)
-    by_cell = np.add.reduceat(records, first) if limit != "l0" else np.ones_like(first)
+        return np.add.reduceat(sizes, owners)
+    # A sum cuts values at its bounds before it adds them up.
+    whole, alone = np.abs(np.add.reduceat(records, first)), np.maximum.reduceat(sizes, first)
+    by_cell = np.maximum(whole, alone) if limit != "l0" else np.ones_like(first)
     join = np.add if limit == "l0" else np.maximum
     return join.reduceat(by_cell, np.flatnonzero(new[first]))
 
