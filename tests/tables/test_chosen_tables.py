@@ -423,7 +423,8 @@ def test_releases_of_other_counts_are_not_combined() -> None:
     bounded = design.count(frame).release(epsilon=1, bounds=(0, 5))
     with pytest.raises(ValueError, match="with bounds"):
         noisy.combine(bounded)
-    one, two = (design.count(frame).release(epsilon=1).with_totals(n) for n in (2, 3))
+    table = design.count(frame)
+    one, two = (table.release(epsilon=1).with_totals(n) for n in (2, 3))
     with pytest.raises(ValueError, match="contradict"):
         one.combine(two)
 

@@ -224,6 +224,7 @@ def test_groups_hold_nothing_exact(tmp_path: Any) -> None:
         "_tier",
         "_values",
         "corrects",
+        "count_id",
         "design",
         "id",
         "mechanisms",

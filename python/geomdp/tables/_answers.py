@@ -832,6 +832,8 @@ class _Combined(Answers):
         self.id, self._one = f"{one.id} {other.id}", one
         self.corrects = (*one.corrects, *other.corrects)
         self.design = _layout.united(one.design, other.design)
+        one._check_same_count(other)
+        self.count_id = one.count_id
         tables = [table for each in (one, other) for table in self._moved(each)]
         self._found = [table for table in tables if table[1]]
         self.mechanisms = {}

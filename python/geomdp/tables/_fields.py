@@ -70,6 +70,14 @@ FIELDS: dict[str, Field] = {
         "the ids of the releases that this one replaces, the latest first; usually empty",
         lambda release: list(release.corrects),
     ),
+    "count_id": Field(
+        {"type": ["string", "null"], "pattern": "^[0-9a-f]{32}$"},
+        "which count of the records this is of, in digits like those of `id`, if limits of "
+        "individuals chose at random which of them count; otherwise null. Each count draws its "
+        "own, whatever the data are. True counts of two counts differ, so that two releases are "
+        "measurements of the same table only if this is the same",
+        lambda release: release.count_id,
+    ),
     "label": Field(
         {"type": ["string", "null"]},
         "the label under which the release was booked, or null",

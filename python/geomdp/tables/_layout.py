@@ -590,6 +590,17 @@ def averaged(layout: _Made, column: Any, bounds: Any) -> tuple[_Made, tuple[int,
     return with_values(layout, column, part, **limits), (low, high)
 
 
+def cut(layout: Layout) -> bool:
+    """Return whether limits of individuals choose at random which of their records count."""
+    if layout.individual is None:
+        return False
+    cells = math.prod(layout._axes.sizes)
+    if layout.l1 is not None:
+        # A single cell has the least of the limit and of what there is, in any order of one sign.
+        return cells > 1 or layout.signed
+    return layout.l0 < cells
+
+
 def counting(layout: _Made) -> _Made:
     """Return a design, unless it is one of sums, which do not count records."""
     if layout.values is not None:
