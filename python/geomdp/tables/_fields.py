@@ -72,10 +72,10 @@ FIELDS: dict[str, Field] = {
     ),
     "count_id": Field(
         {"type": ["string", "null"], "pattern": "^[0-9a-f]{32}$"},
-        "which count of the records this is of, in digits like those of `id`, if limits of "
-        "individuals chose at random which of them count; otherwise null. Each count draws its "
-        "own, whatever the data are. True counts of two counts differ, so that two releases are "
-        "measurements of the same table only if this is the same",
+        "which count of the records this is of, in random digits like those of `id`, if limits of "
+        "individuals chose at random which records count; otherwise null. Each count of records "
+        "draws its own, whatever they are. All releases of one count have the same, and only "
+        "these are about the same true counts",
         lambda release: release.count_id,
     ),
     "label": Field(

@@ -656,6 +656,10 @@ def _label(key: Any) -> Any:
     return "/".join(key) if names else key
 
 
+#: What says how the contributions of an individual are bounded.
+_LIMITS = frozenset(("individual", "l0", "linf", "l1", "values"))
+
+
 def united(one: Layout, other: Layout) -> Layout:
     """Return the design of all tables of two releases of the same counts."""
     facts, others = ((x.name, x.individual, x.l0, x.linf, x.l1, x.values) for x in (one, other))
@@ -683,11 +687,12 @@ def united(one: Layout, other: Layout) -> Layout:
     whole = {**more, **axes}
     order = [*axes, *(label for label in more if label not in axes)]
     tables = [_key(each, block, order) for each in (one, other) for block in each.blocks]
+    limits = one._arguments()
     return Layout(
         {label: whole[label].given for label in order},
         name=one.name,
         other={label: x.other[0] for label, x in whole.items() if x.other},
-        values=one.values,
+        **{key: limits[key] for key in _LIMITS & limits.keys()},
         margins={
             x.label: x.nodes[0]
             for x in (*more.values(), *axes.values())

@@ -70,7 +70,7 @@ class Released:
         self.id: str = identity.id
         #: The ids of the releases that this one replaces, the last one first.
         self.corrects: tuple[str, ...] = identity.corrects
-        #: Which count of the records this is of, at random; None if no limit cut them at random.
+        #: The random id of the count of records, if limits cut them at random; otherwise None.
         self.count_id: str | None = identity.count_id
         # Beside a label: the privacy loss of one record in the whole stream of these steps.
         self._label, self._library, self._part_of = label, library, part_of
