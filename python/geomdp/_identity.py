@@ -1,13 +1,21 @@
-"""What tells releases apart: the random id of each, and the ids of those that it replaces."""
+"""What tells releases apart: random ids of each, of those that it replaces, and of its count."""
 
 import os
 import re
-from typing import Any, TypeAlias
-
-#: The id of a release, and those of the releases that it replaces, the last one first.
-Identity: TypeAlias = tuple[str, tuple[str, ...]]
+from typing import Any, NamedTuple
 
 _FORM = re.compile("[0-9a-f]{32}")
+
+
+class Identity(NamedTuple):
+    """The ids of a release."""
+
+    #: Its own.
+    id: str
+    #: Those of the releases that it replaces, the last one first.
+    corrects: tuple[str, ...] = ()
+    #: That of the count of records, if limits of individuals chose at random what to count.
+    count_id: str | None = None
 
 
 def fresh() -> str:
@@ -15,13 +23,14 @@ def fresh() -> str:
     return os.urandom(16).hex()
 
 
-def stated(given: Any, corrects: Any) -> Identity:
+def stated(given: Any, corrects: Any, count_id: Any = None) -> Identity:
     """Return the identity that a file states, or raise a ValueError."""
     if not isinstance(corrects, list):
         raise ValueError("corrects is no list")
     ids = [given, *corrects]
-    if not all(isinstance(each, str) and _FORM.fullmatch(each) for each in ids):
+    known = ids if count_id is None else [*ids, count_id]
+    if not all(isinstance(each, str) and _FORM.fullmatch(each) for each in known):
         raise ValueError("an id is not 32 hexadecimal digits")
     if len(set(ids)) < len(ids):
         raise ValueError("a release replaces itself, or another one twice")
-    return given, tuple(corrects)
+    return Identity(given, tuple(corrects), count_id)

@@ -50,6 +50,7 @@ def run(text: str, name: str, flags: int = 0) -> doctest.TestResults:
         ("guides/schools.md", 15),
         ("guides/tiers.md", 14),
         ("guides/rates.md", 15),
+        ("guides/chosen_tables.md", 20),
         ("guides/missing.md", 12),
         ("guides/keys.md", 20),
         ("guides/corrections.md", 10),

@@ -419,7 +419,7 @@ def replay(run: Any, pair: list[pl.DataFrame], seed: int) -> None:
         # The draws of contributions are those of the individual, in both runs.
         patch.setattr(_ids, "numbers", lambda ids: np.array([int(n) for n in ids[0]], np.int64))
         key = seed.to_bytes(8, "little")
-        # So are the ids of releases, which no data decide.
+        # So are the ids of releases and of counts, which no data decide.
         patch.setattr(_identity, "fresh", lambda: next(ids))
         patch.setattr(_journal, "fresh", lambda: key.hex() * 2)
         patch.setattr(

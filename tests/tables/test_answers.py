@@ -58,7 +58,7 @@ class Table(Answers):
         for place, each in enumerate(axes):
             moved = np.ascontiguousarray(np.moveaxis(counts, place, 0))
             counts = np.moveaxis(each.tree.sums(moved), 0, place)
-        self.id, self.corrects = _identity.fresh(), ()
+        self.id, self.corrects, self.count_id = _identity.Identity(_identity.fresh())
         self.true = counts
         self._values = counts.copy() if noise is None else counts + noise
         self.mechanisms = {}

@@ -18,6 +18,7 @@ from matplotlib.patches import Rectangle
 
 import geomdp
 from geomdp import tables
+from geomdp._identity import Identity
 from geomdp.tables import _page, _pictures, plot
 from geomdp.tables._groups import NoisyGroups
 from published_kinds import RELEASED
@@ -59,7 +60,7 @@ def grouped(counts: np.ndarray) -> NoisyGroups:
         counts,
         cells=cells,
         at_least=LEAST,
-        identity=(noisy.id, noisy.corrects),
+        identity=Identity(noisy.id),
     )
 
 

@@ -429,9 +429,24 @@ def test_releases_of_other_counts_are_not_combined() -> None:
     bounded = design.count(frame).release(epsilon=1, bounds=(0, 5))
     with pytest.raises(ValueError, match="with bounds"):
         noisy.combine(bounded)
-    one, two = (design.count(frame).release(epsilon=1).with_totals(n) for n in (2, 3))
+    table = design.count(frame)
+    one, two = (table.release(epsilon=1).with_totals(n) for n in (2, 3))
     with pytest.raises(ValueError, match="contradict"):
         one.combine(two)
+
+
+@pytest.mark.parametrize("linf", [1, 3])
+def test_answers_from_two_releases_keep_the_limits_of_both(linf: int) -> None:
+    """A release without limits, or with others, has other true counts than the two together."""
+    frame = pd.DataFrame({"who": [1, 1, 1, 2], "a": [0, 0, 1, 1], "b": [1, 1, 1, 1]})
+    levels = {"a": [0, 1], "b": [0, 1]}
+    # Of all cells, so that nothing is drawn.
+    known = [Design(levels, individual="who", l0=4, linf=linf, margins=x) for x in (None, 9)]
+    one, two, three = (x.count(frame).release(epsilon=1) for x in (*known, known[0]))
+    both = one.combine(two)
+    assert both.combine(three).total("a")["a"].tolist() == [0, 1, 9]
+    with pytest.raises(ValueError, match="bounds contributions differently"):
+        both.combine(Design(levels, margins=9).count(frame).release(epsilon=1))
 
 
 @pytest.mark.parametrize("more", [1, -1])

@@ -117,10 +117,9 @@ def test_every_cell_gets_noise_and_keeps_its_place(
         counts = rng.integers(0, 3, size) * rng.integers(0, 50, size)
         occupied = np.flatnonzero(counts)
         mechanism: Any = Shifts(5)
-        given = occupied, counts[occupied]
-        release = _release.Release(
-            tables.Design(range(size)), {(0,): mechanism}, None, 30, None, (_identity.fresh(), ())
-        )
+        given, new = (occupied, counts[occupied]), _identity.Identity(_identity.fresh())
+        known = tables.Design(range(size)), {(0,): mechanism}, None, 30, None
+        release = _release.Release(*known, new)
         found = _release.draw(release, "pandas", given)
         cells, noisy = np.array(found.frame["level"]), found.counts
         assert np.concatenate(mechanism.seen).tolist() == counts.tolist()
@@ -224,6 +223,7 @@ def test_groups_hold_nothing_exact(tmp_path: Any) -> None:
         "_tier",
         "_values",
         "corrects",
+        "count_id",
         "design",
         "id",
         "mechanisms",

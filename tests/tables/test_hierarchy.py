@@ -41,7 +41,7 @@ COUNTS = {leaf: 100 + 7 * place for place, leaf in enumerate(TREE.leaves)}
 #: So little noise that counts are exact but for a probability of exp(-100).
 CLEAR = 400
 #: The identity of releases made by hand.
-NEW = _identity.fresh(), ()
+NEW = _identity.Identity(_identity.fresh())
 
 
 def sums_of(tree: Hierarchy, counts: dict[Any, int]) -> dict[Any, int]:

@@ -356,17 +356,86 @@ def test_a_table_and_its_corrections_are_not_taken_together(tmp_path: Path) -> N
     assert len(other.combine(third).total("area")) == len(third.plus(other, "area")) == 3
 
 
+VISITS = pd.DataFrame({"who": np.repeat(range(300), 4), "area": [*"ABCD"] * 300, "n": 2})
+AREAS = {"area": [*"ABCD"]}
+#: Counts and sums whose limits leave out records at random.
+CUT: dict[str, Callable[[], Any]] = {
+    "cells": lambda: Design(AREAS, individual="who", l0=1).count(VISITS),
+    "records": lambda: Design(AREAS, individual="who", l1=3).count(VISITS),
+    "sums": lambda: Design(AREAS, individual="who", l0=2).sum(VISITS, "n", bounds=(0, 2)),
+    "values": lambda: Design(AREAS, individual="who", l1=5).sum(VISITS, "n"),
+}
+#: Those that keep the same records whenever they count.
+WHOLE: dict[str, Callable[[], Any]] = {
+    "all cells": lambda: Design(AREAS, individual="who", l0=4).count(VISITS),
+    "one cell": lambda: Design({}, individual="who", l1=3).count(VISITS),
+    "no individuals": lambda: Design(AREAS, l0=4).count(VISITS),
+}
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_separate_counts_under_limits_are_not_combined(name: str, tmp_path: Path) -> None:
+    """Their limits keep other records, so that joint intervals missed nearly all true counts."""
+    table, again = CUT[name](), CUT[name]()
+    one, two, three = (copies(table.release(epsilon=5), tmp_path) for _ in range(3))
+    other = copies(again.release(epsilon=5), tmp_path)
+    ids = {each.count_id for each in (*one.values(), *two.values())}
+    assert len(ids | {other["itself"].count_id}) == 2
+    assert re.fullmatch("[0-9a-f]{32}", ids.pop())
+    true = table._nodes()
+    for way in one:
+        for pair in ((one[way], other[way]), (other[way], one["itself"])):
+            with pytest.raises(ValueError, match="keep other records in each count"):
+                pair[0].combine(pair[1])
+            # Of the true counts of both, as they are.
+            assert len(pair[0].plus(pair[1])) == len(pair[0].change_since(pair[1], "area")) == 4
+        both = one[way].combine(two[way])
+        with pytest.raises(ValueError, match="release both from one count"):
+            both.combine(other[way])
+        for answers in (both, both.combine(three[way]), one[way].with_totals(int(true.sum()))):
+            assert answers.count_id == one["itself"].count_id
+        ends = both.intervals(alpha=Fraction(1, 10**9))
+        assert all(np.array(ends["lower"]) <= true)
+        assert all(true <= np.array(ends["upper"]))
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_counts_that_keep_the_same_records_are_combined(name: str) -> None:
+    one, two = (WHOLE[name]().release(epsilon=5) for _ in range(2))
+    assert one.count_id is two.count_id is None
+    assert len(one.combine(two).total()) == 1
+
+
+def test_all_releases_of_one_count_say_so() -> None:
+    table = CUT["cells"]()
+    tiers = table.release(tiers={"public": 1, "office": 2})
+    made = [*tiers.values(), table.release(epsilon=1, at_least=5), table.top(2, epsilon=1)]
+    assert {each.count_id for each in made} == {table.release(epsilon=1).count_id}
+    with pytest.raises(ValueError, match="keep other records in each count"):
+        tiers["office"].combine(CUT["cells"]().release(epsilon=1))
+    design = Design(AREAS, individual="who", l0=4)
+    pairs = [design.sum_and_count(VISITS, "n", bounds=(0, 3)).release(epsilon=1) for _ in range(2)]
+    assert [each.sums.count_id for each in pairs] == [each.counts.count_id for each in pairs]
+    # Which value of an individual counts is drawn, although it keeps all its cells.
+    with pytest.raises(ValueError, match="keep other records in each count"):
+        pairs[0].sums.combine(pairs[1].sums)
+    # A mean of two counts is that of their true totals.
+    assert len(pairs[0].sums.per(pairs[1].counts, alpha=0.05)) == 4
+
+
 BAD_IDS: list[Any] = [None, 5, "", "0" * 31, "0" * 33, "A" * 32, "g" * 32, "0" * 31 + "\n", [], {}]
 
 
-@pytest.mark.parametrize("fact", ["id", "corrects"])
+@pytest.mark.parametrize("fact", ["id", "corrects", "count_id"])
 def test_ids_of_files_are_judged(fact: str, tmp_path: Path) -> None:
     made, path = FLAT.release(epsilon=1, save=tmp_path / "x.csv"), tmp_path / "x.csv.json"
     description = json.loads(path.read_text())
-    bad = (
-        BAD_IDS if fact == "id" else [*({} if x == [] else [x] for x in BAD_IDS), [made.id], "", 5]
-    )
-    for each in bad:
+    bad = {
+        "id": BAD_IDS,
+        "corrects": [*({} if x == [] else [x] for x in BAD_IDS), [made.id], "", 5],
+        "count_id": [x for x in BAD_IDS if x is not None],
+    }
+    for each in bad[fact]:
         description["geomdp"] |= {fact: each}
         path.write_text(json.dumps(description))
         with pytest.raises(ValueError, match=r"x\.csv cannot be read"):

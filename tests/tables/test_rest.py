@@ -50,8 +50,9 @@ def test_the_row_sums_the_cells_that_have_no_row(most: int) -> None:
         counts = rng.integers(0, most + 1, 7) * rng.integers(0, 2, 7)
         occupied, shifts = np.flatnonzero(counts), rng.integers(-9, 9, 7)
         noise, own = Shifts(*shifts.tolist()), Shifts(11)
+        new = _identity.Identity(_identity.fresh())
         release = _release.Release(
-            *(Design(range(7)), {(0,): noise}, None, 3, None, (_identity.fresh(), ())),  # type: ignore[arg-type]
+            *(Design(range(7)), {(0,): noise}, None, 3, None, new),  # type: ignore[arg-type]
             Rest((99,), own),  # type: ignore[arg-type]
         )
         counts = counts // 8

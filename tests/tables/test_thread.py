@@ -343,6 +343,7 @@ def test_a_file_written_by_the_standard_library_alone_is_read(tmp_path: Path) ->
         "version": "0.1.0",
         "id": "0123456789abcdef" * 2,
         "corrects": [],
+        "count_id": None,
         "about": {},
         "label": None,
         "epsilon": "1/2",

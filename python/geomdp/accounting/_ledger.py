@@ -85,7 +85,7 @@ class Ledger(Journal):
             raise ValueError("it has groups of another form")
         ids = fields.get("ids")
         if ids is not None:
-            first, others = stated(ids[0], ids[1:])
+            first, others, _ = stated(ids[0], ids[1:])
             ids = (first, *others)
         whole, exact = composition.total(costs), parameters.ratio(loss)
         tiers = _tiers(fields.get("tiers", {}), exact)

@@ -620,8 +620,11 @@ class Answers(Estimates):
             need the same levels, but tables, margins and privacy loss may differ. The same release
             in another file is not accepted, nor is a correction of this one, nor a release that
             bounds contributions differently, since its true counts differ. If individuals have
-            limits, both need the same columns, and their true counts are the same only if the
-            records were counted once, or if the limits leave nothing out.
+            limits, both need the same columns, and have to be released from one
+            :meth:`Design.count`: each count chooses anew, at random, which records of an individual
+            it keeps. All releases of a count state its `count_id`, in files too, and others are
+            refused. Records that were cut by :func:`bound_contributions` have to be cut once for
+            both, which nothing checks.
 
         Returns
         -------
@@ -715,8 +718,7 @@ class Answers(Estimates):
         other : noisy table
             A release with the same columns and levels, and with independent noise. For means, these
             are the counts of the records whose values this table adds up, such as the other file of
-            :meth:`SumAndCount.release`; no file can tell whether that is so. The epsilons of both
-            add up.
+            :meth:`SumAndCount.release`; nothing checks that. The epsilons of both add up.
         by : column name or tuple of column names, optional
             The columns to keep; by default all. ``()`` is the ratio of the totals.
         alpha, simultaneous
@@ -832,6 +834,8 @@ class _Combined(Answers):
         self.id, self._one = f"{one.id} {other.id}", one
         self.corrects = (*one.corrects, *other.corrects)
         self.design = _layout.united(one.design, other.design)
+        one._check_same_count(other)
+        self.count_id = one.count_id
         tables = [table for each in (one, other) for table in self._moved(each)]
         self._found = [table for table in tables if table[1]]
         self.mechanisms = {}

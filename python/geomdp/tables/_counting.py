@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from geomdp import _identity
 from geomdp._inputs import parameters
 from geomdp._inputs.arrays import DTYPES
 from geomdp._inputs.columns import column, names, narwhals, only
@@ -39,7 +40,15 @@ _Ints: TypeAlias = NDArray[np.int64]
 
 def count(design: Layout, data: Any, counts: Any = None) -> Table:
     """Return the exact counts; :meth:`geomdp.tables.Design.count` has the details."""
-    return Table(*tally(design, data, counts))
+    return table(*tally(design, data, counts))
+
+
+def table(design: Layout, library: Library | None, occupied: tuple[_Ints, _Ints]) -> Table:
+    """Return the table of a count of records, with an id if another count keeps other records.
+
+    The id follows from the design and from nothing in the data.
+    """
+    return Table(design, library, occupied, _identity.fresh() if _layout.cut(design) else None)
 
 
 def tally(design: Layout, data: Any, counts: Any) -> tuple[Layout, Library, tuple[_Ints, _Ints]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
-from geomdp import accounting, accuracy
+from geomdp import _identity, accounting, accuracy
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp._numerics import decimals, tails
@@ -280,7 +280,9 @@ individual='patient', l0=2)
         counted = _layout.counting(self)
         sums, values = _layout.averaged(counted, column, bounds)
         library, counts, added = _counting.tally_both(counted, data, column, values)
-        tables = Table(sums, library, added), Table(counted, library, counts)
+        # Of both, since the values to add up are of records chosen at random, whatever the limits.
+        count_id = None if self.individual is None else _identity.fresh()
+        tables = Table(sums, library, added, count_id), Table(counted, library, counts, count_id)
         return SumAndCount(*tables, values)
 
     def accuracy(

@@ -236,6 +236,7 @@ class Estimates:
         #: The id of the release; of answers from several, all of them.
         id: str
         corrects: tuple[str, ...]
+        count_id: str | None
 
         def _made(self, columns: Mapping[str, Any]) -> Any: ...
 
@@ -334,6 +335,14 @@ class Estimates:
         ids = {*self.id.split(), *other.id.split()}
         if not ids.isdisjoint((*self.corrects, *other.corrects)):
             raise ValueError("one of the releases corrects the other: use the corrected one alone")
+
+    def _check_same_count(self, other: Estimates) -> None:
+        """Refuse a release with other true counts, since limits were drawn anew."""
+        if self.count_id != other.count_id:
+            raise ValueError(
+                "limits of individuals keep other records in each count, so that the true counts "
+                "of the two releases differ: release both from one count"
+            )
 
     def _both(self, name: str, other: Any, by: Columns) -> Asked:
         """Return the total of each group of two releases."""

@@ -70,6 +70,14 @@ FIELDS: dict[str, Field] = {
         "the ids of the releases that this one replaces, the latest first; usually empty",
         lambda release: list(release.corrects),
     ),
+    "count_id": Field(
+        {"type": ["string", "null"], "pattern": "^[0-9a-f]{32}$"},
+        "which count of the records this is of, in random digits like those of `id`, if limits of "
+        "individuals chose at random which records count; otherwise null. Each count of records "
+        "draws its own, whatever they are. All releases of one count have the same, and only "
+        "these are about the same true counts",
+        lambda release: release.count_id,
+    ),
     "label": Field(
         {"type": ["string", "null"]},
         "the label under which the release was booked, or null",

@@ -591,6 +591,17 @@ def averaged(layout: _Made, column: Any, bounds: Any) -> tuple[_Made, tuple[int,
     return with_values(layout, column, part, **limits), (low, high)
 
 
+def cut(layout: Layout) -> bool:
+    """Return whether limits of individuals choose at random which of their records count."""
+    if layout.individual is None:
+        return False
+    cells = math.prod(layout._axes.sizes)
+    if layout.l1 is not None:
+        # A single cell has the least of the limit and of what there is, in any order of one sign.
+        return cells > 1 or layout.signed
+    return layout.l0 < cells
+
+
 def counting(layout: _Made) -> _Made:
     """Return a design, unless it is one of sums, which do not count records."""
     if layout.values is not None:
@@ -646,6 +657,10 @@ def _label(key: Any) -> Any:
     return "/".join(key) if names else key
 
 
+#: What says how the contributions of an individual are bounded.
+_LIMITS = frozenset(("individual", "l0", "linf", "l1", "values"))
+
+
 def united(one: Layout, other: Layout) -> Layout:
     """Return the design of all tables of two releases of the same counts."""
     facts, others = ((x.name, x.individual, x.l0, x.linf, x.l1, x.values) for x in (one, other))
@@ -673,11 +688,12 @@ def united(one: Layout, other: Layout) -> Layout:
     whole = {**more, **axes}
     order = [*axes, *(label for label in more if label not in axes)]
     tables = [_key(each, block, order) for each in (one, other) for block in each.blocks]
+    limits = one._arguments()
     return Layout(
         {label: whole[label].given for label in order},
         name=one.name,
         other={label: x.other[0] for label, x in whole.items() if x.other},
-        values=one.values,
+        **{key: limits[key] for key in _LIMITS & limits.keys()},
         margins={
             x.label: x.nodes[0]
             for x in (*more.values(), *axes.values())

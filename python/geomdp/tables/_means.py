@@ -118,6 +118,7 @@ class SumAndCount(Withheld):
                 label=label,
                 threads=threads,
                 corrects=old,
+                count_id=table._count_id,
                 save=path,
                 about=about,
             )

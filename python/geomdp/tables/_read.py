@@ -242,7 +242,7 @@ def _rounded(contents: Contents) -> int | None:
 def _said(contents: Contents) -> dict[str, Any]:
     """Return the identity of a release, and what its publisher says about it."""
     facts = contents.facts
-    identity = _identity.stated(facts["id"], facts["corrects"])
+    identity = _identity.stated(facts["id"], facts["corrects"], facts["count_id"])
     return {"identity": identity, "about": _about.checked(facts["about"])}
 
 

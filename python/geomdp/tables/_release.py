@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp import _identity
+from geomdp._identity import Identity
 from geomdp._inputs import parameters
 from geomdp.accounting._budget import as_budget, book_table
 from geomdp.mechanism import GeometricMechanism
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from fractions import Fraction
 
-    from geomdp._identity import Identity
     from geomdp.accounting import Budget
     from geomdp.tables._analysis.products import Block
     from geomdp.tables._layout import Layout
@@ -89,6 +89,7 @@ def prepare(
     label: Any = None,
     threads: Any = None,
     corrects: Any = None,
+    count_id: str | None = None,
     save: Any = None,
     rounded: Any = None,
     about: Any = None,
@@ -114,7 +115,7 @@ def prepare(
     count = checked(label, threads)
     for each in mechanisms.values():
         each.certificate(np.int64)  # A mechanism without a plan for these counts is refused here.
-    identity, said = identified(corrects), stated(about)
+    identity, said = identified(corrects, count_id), stated(about)
     release = Release(design, mechanisms, label, at_least, count, identity, row, said, tier)
     if save is None and rounded is not None:
         raise TypeError("rounded is for save: only files are rounded")
@@ -135,14 +136,14 @@ def checked(label: Any, threads: Any) -> int | None:
     return parameters.threads(threads) or None
 
 
-def identified(corrects: Any) -> Identity:
-    """Return a new identity, of a release that may replace another one."""
+def identified(corrects: Any, count_id: str | None) -> Identity:
+    """Return a new identity, of a release of a count that may replace another release."""
     if corrects is None:
-        return _identity.fresh(), ()
+        return Identity(_identity.fresh(), (), count_id)
     if not isinstance(corrects, Released):
         wanted = "the release to replace, such as geomdp.read returns"
         raise TypeError(parameters.foreign("corrects", corrects, wanted))
-    return _identity.fresh(), (corrects.id, *corrects.corrects)
+    return Identity(_identity.fresh(), (corrects.id, *corrects.corrects), count_id)
 
 
 def stated(about: Any) -> Mapping[str, str] | None:
@@ -165,7 +166,7 @@ def spend(
     """
     if budget is not None:
         counts = Counter([whole]) if whole == math.inf else losses
-        ids = tuple(own for own, _ in identities)
+        ids = tuple(each.id for each in identities)
         how: dict[str, Any] = {"neighbours": design.neighbours, "tiers": tiers}
         book_table(as_budget(budget), whole, counts, label, ids, **how)
 

@@ -40,6 +40,7 @@ class Released:
         "_tier",
         "_values",
         "corrects",
+        "count_id",
         "design",
         "id",
         "mechanisms",
@@ -66,9 +67,11 @@ class Released:
         # The last column of the frame: noisy counts, or ranks.
         self._values = values
         #: The id of the release, drawn at random; that of its files, pickles and answers, too.
-        self.id: str = identity[0]
+        self.id: str = identity.id
         #: The ids of the releases that this one replaces, the last one first.
-        self.corrects: tuple[str, ...] = identity[1]
+        self.corrects: tuple[str, ...] = identity.corrects
+        #: The random id of the count of records, if limits cut them at random; otherwise None.
+        self.count_id: str | None = identity.count_id
         # Beside a label: the privacy loss of one record in the whole stream of these steps.
         self._label, self._library, self._part_of = label, library, part_of
         # The number of whose multiples the noisy counts are.

@@ -48,13 +48,19 @@ class Table(Searched):
 
     """
 
-    __slots__ = ("_design", "_library", "_occupied")
+    __slots__ = ("_count_id", "_design", "_library", "_occupied")
 
     def __init__(
-        self, design: Layout, library: Library | None, occupied: tuple[_Ints, _Ints]
+        self,
+        design: Layout,
+        library: Library | None,
+        occupied: tuple[_Ints, _Ints],
+        count_id: str | None = None,
     ) -> None:
         # Cells in order, all with records among them, and their counts.
         self._design, self._library, self._occupied = design, library, occupied
+        # Which count of the records this is, if limits of individuals cut them at random.
+        self._count_id = count_id
 
     @property
     @unseen
@@ -244,7 +250,7 @@ class Table(Searched):
         design = self._design if shares is None else self._design.with_shares(shares)
         how: dict[str, Any] = {
             **{"bounds": bounds, "label": label, "threads": threads, "corrects": corrects},
-            **{"save": save, "rounded": rounded, "about": about},
+            **{"save": save, "rounded": rounded, "about": about, "count_id": self._count_id},
         }
         if tiers is not None:
             if (mechanism, epsilon, at_least, rest) != (None,) * 4:

@@ -231,6 +231,7 @@ class Searched(Withheld):
     _design: Layout
     _library: Library | None
     _occupied: tuple[NDArray[np.int64], NDArray[np.int64]]
+    _count_id: str | None
 
     @unseen
     def top(
@@ -297,7 +298,8 @@ class Searched(Withheld):
             raise ValueError(
                 f"a column {RANK!r} is not accepted, since the ranks have it: rename it"
             )
-        count, identity = _release.checked(label, threads), _release.identified(corrects)
+        count = _release.checked(label, threads)
+        identity = _release.identified(corrects, self._count_id)
         mechanisms = {design.blocks[-1]: mechanism}
         known = design, mechanisms, label, self._library
         named = partial(Top, *known, identity=identity, about=_release.stated(about))

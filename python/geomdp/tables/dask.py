@@ -27,7 +27,7 @@ from geomdp._uncopied import unseen
 from geomdp.keyed import Release, ReleaseKey
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 from geomdp.tables import _ids
-from geomdp.tables._counting import added, columns_of, tally
+from geomdp.tables._counting import added, columns_of, table, tally
 from geomdp.tables._design import Design
 from geomdp.tables._layout import counting, summing
 from geomdp.tables._limits import ChosenLimit, Limit, Options, chosen
@@ -168,7 +168,7 @@ def choose_limit(
 def _table(design: Design, frame: dd.DataFrame, counts: str | None) -> Table:
     """Return the exact counts of a design, or its sums of a column."""
     library, found = _counted(frame, design, counts, tally)
-    return Table(design, library, added(design, *found))
+    return table(design, library, added(design, *found))
 
 
 def _counted(

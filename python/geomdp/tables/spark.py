@@ -28,7 +28,7 @@ from geomdp.keyed import Release, ReleaseKey
 from geomdp.mechanism import GeometricMechanism
 from geomdp.tables import _ids
 from geomdp.tables._contributions import checked, words
-from geomdp.tables._counting import added, columns_of, tally
+from geomdp.tables._counting import added, columns_of, table, tally
 from geomdp.tables._design import Design
 from geomdp.tables._layout import counting, summing
 from geomdp.tables._limits import ChosenLimit, Limit, Options, chosen
@@ -171,7 +171,7 @@ def choose_limit(
 def _table(design: Design, frame: DataFrame, counts: str | None) -> Table:
     """Return the exact counts of a design, or its sums of a column."""
     library, found = _counted(frame, design, counts, tally)
-    return Table(design, library, added(design, *found))
+    return table(design, library, added(design, *found))
 
 
 def _counted(
