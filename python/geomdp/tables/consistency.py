@@ -200,9 +200,10 @@ def _rounded_fit(cells: _Ints, margins: Sequence[tuple[tuple[int, ...], _Ints, f
     ratios = np.concatenate([np.full(counts.size, ratio) for _, counts, ratio in margins])
     changes = _fit(flat, matrix, gaps, ratios)
     # The total of the fit is rounded too, or public.
-    limited = sparse.vstack([matrix, sums(())]).tocsr()
+    some = np.concatenate([np.full(counts.size, axes != ()) for axes, counts, _ in margins])
+    limited = sparse.vstack([sums(()), matrix[some]]).tocsr()
     total = public[0][1].sum() - flat.sum() if public else np.nan
-    exact = np.append(np.where(ratios > 0, np.nan, gaps), total)
+    exact = np.append(total, np.where(ratios > 0, np.nan, gaps)[some])
     noisy = sum(ratio > 0 for *_, ratio in margins)
     result: _Ints = flat + _rounded(changes, limited, exact, noisy)
     return result.reshape(cells.shape)
@@ -286,7 +287,7 @@ def _fit(cells: _Ints, matrix: Any, gaps: _Ints, ratios: _Floats) -> _Floats:
 def _rounded(changes: _Floats, matrix: Any, exact: _Floats, margins: int) -> _Ints:
     """Return the changes, rounded up or down so that their sums by the matrix are rounded too.
 
-    Sums are the exact ones, where these are numbers; the last is that of all changes. A vertex of
+    Sums are the exact ones, where these are numbers; the first is that of all changes. A vertex of
     the linear program is integral if the margins form two chains, since the matrix is totally
     unimodular then. Otherwise its integral cells are kept, and other sums with no more cells left
     than there are noisy margins are given up. Without public margins there always is such a sum or
@@ -299,7 +300,7 @@ def _rounded(changes: _Floats, matrix: Any, exact: _Floats, margins: int) -> _In
     left = np.flatnonzero(low < high)
     below, above = (np.where(np.isnan(exact), sums, exact) for sums in _between(matrix @ changes))
     kept = ~np.isnan(exact)
-    kept[-1] = True
+    kept[0] = True
     rows = np.arange(len(below))
     while left.size:
         part, taken = matrix[rows][:, left], (matrix @ result)[rows]
