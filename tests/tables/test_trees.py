@@ -30,7 +30,7 @@ def descent(parent: Ints) -> Ints:
 
 @st.composite
 def problems(draw: Any, most: int) -> Problem:
-    """Draw a forest of nodes in any order, some inner ones without value, some roots public."""
+    """Draw a forest of nodes in any order, some inner ones without value, some public."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n = draw(st.integers(1, most))
     order = rng.permutation(n)
@@ -42,8 +42,11 @@ def problems(draw: Any, most: int) -> Problem:
     weights = draw(st.sampled_from([rng.integers(1, 9, n) * 1.0, rng.uniform(0.01, 9, n)]))
     inner = np.isin(np.arange(n), parent)
     weights[inner & (rng.random(n) < 0.2)] = 0
-    weights[inner & (parent < 0) & (rng.random(n) < 0.4)] = np.inf
-    return parent, np.where(np.isinf(weights), np.abs(values), values), weights
+    public = rng.random(n) < draw(st.sampled_from([0.1, 0.5]))
+    weights[public] = np.inf
+    matrix = descent(parent)
+    exact = matrix @ rng.integers(0, 4, matrix.shape[1])
+    return parent, np.where(public, exact, values), weights
 
 
 def costs(x: Ints, values: Ints, weights: NDArray[np.float64]) -> NDArray[np.float64]:

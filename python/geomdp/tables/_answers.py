@@ -766,7 +766,8 @@ class Answers(Estimates):
         Every estimate then has the least variance that the noisy counts and the totals allow, and
         intervals are narrower: with two cells and their total, each variance is halved. Whatever
         follows from the totals alone has an interval of one point, and shares of a public total
-        have a denominator without noise.
+        have a denominator without noise. The counts of :meth:`NoisyTable.consistent` add up to the
+        totals too.
 
         Parameters
         ----------

@@ -15,7 +15,7 @@ from geomdp._identity import Identity
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp._numerics import decimals
-from geomdp.tables import _estimates, _page, _pictures, _selection, consistency
+from geomdp.tables import _estimates, _page, _pictures, _selection, _totals, consistency
 from geomdp.tables._analysis import trees
 from geomdp.tables._answers import Answers
 from geomdp.tables._exact import all_nodes
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
     from geomdp.tables import _axes
     from geomdp.tables._analysis.products import Block
+
+
+#: So many sets of columns, none a part of another, may have public totals: rounding keeps these.
+_MOST_CROSSING = 2
 
 
 class NoisyTable(Released, Answers):
@@ -90,7 +94,14 @@ class NoisyTable(Released, Answers):
         Parameters
         ----------
         total : int, optional
-            A public total.
+            A public total. The counts add up to it exactly, and to all totals that
+            :meth:`with_totals` declares.
+
+        Raises
+        ------
+        ValueError
+            If `total` contradicts those of :meth:`with_totals`, or these are of columns or depths
+            that are not kept together (``docs/consistency.md``).
 
         Examples
         --------
@@ -103,12 +114,11 @@ class NoisyTable(Released, Answers):
         """
         _estimates.refuse_signed("consistent table", self)
         self._refuse_chosen("consistent counts")
-        if self._known:
-            raise ValueError("consistent counts cannot use with_totals: give total instead")
+        known = self._public(total)
         if any(axis.tree.depth and axis.hierarchy is not None for axis in self.design._axes):
-            whole = self._closest(total)
+            whole = self._closest(known)
         else:
-            whole = self._consistent(total)
+            whole = self._consistent(known)
         return self._made({**self._levels(), self.design.name: self._rows(whole)})
 
     def _refuse_chosen(self, what: str) -> None:
@@ -118,9 +128,32 @@ class NoisyTable(Released, Answers):
                 "without tables"
             )
 
-    def _consistent(self, total: Integer | None) -> NDArray[np.int64]:
+    def _public(self, total: Integer | None) -> dict[Block, NDArray[np.int64]]:
+        """Return all public totals by block, whose depths are those of rooted trees."""
+        axes, known = self.design._axes, dict(self._known)
+        if total is not None:
+            public = parameters.at_least("total", total, 0)
+            if public > consistency.GREATEST:
+                raise OverflowError("total reaches beyond 2**40: give a smaller one")
+            whole = np.full((1,) * len(axes), public)
+            if (known.setdefault((0,) * len(axes), whole) != whole).any():
+                raise ValueError(f"total = {public} contradicts with_totals: leave one of them out")
+            _totals.check(axes, known)
+        if any(counts.max() > consistency.GREATEST for counts in known.values()):
+            raise OverflowError("totals reach beyond 2**40: give smaller ones")
+        return known
+
+    def _consistent(self, known: Mapping[Block, NDArray[np.int64]]) -> NDArray[np.int64]:
         """Return the consistent counts of all nodes of a table with margins."""
         design, cells = self.design, self.design.blocks[-1]
+        public = {tuple(np.flatnonzero(block).tolist()): counts for block, counts in known.items()}
+        largest = [kept for kept in public if not any({*kept} < {*other} for other in public)]
+        if len(largest) > _MOST_CROSSING:
+            names = [tuple(design._axes[place].label for place in kept) for kept in largest]
+            raise ValueError(
+                f"consistent counts cannot keep with_totals of {names} together: give totals of "
+                "two of these, and of parts of their columns"
+            )
         margins = {
             tuple(place for place, depth in enumerate(block) if depth == cells[place]): block
             for block in design.blocks[:-1]
@@ -131,18 +164,18 @@ class NoisyTable(Released, Answers):
             )
             for kept, block in margins.items()
         }
-        found = consistency.consistent(
+        found = consistency.keeping(
             self.counts[design._axes.block(cells)],
-            total=total,
-            margins=noisy,
-            variances={
+            noisy,
+            {
                 "cells": self.mechanisms[cells],
                 **{kept: self.mechanisms[block] for kept, block in margins.items()},
             },
+            public,
         )
-        return all_nodes(design, (np.arange(found.size), np.asarray(found).reshape(-1)))
+        return all_nodes(design, (np.arange(found.size), found.reshape(-1)))
 
-    def _closest(self, total: Integer | None) -> NDArray[np.int64]:
+    def _closest(self, known: Mapping[Block, NDArray[np.int64]]) -> NDArray[np.int64]:
         """Return the consistent counts of all nodes of a table with one hierarchy."""
         design = self.design
         [place, *others] = [p for p, axis in enumerate(design._axes) if axis.depths > 1]
@@ -162,21 +195,36 @@ class NoisyTable(Released, Answers):
             more = np.flatnonzero(tree.children)
             parents, weights = np.append(parents, more), np.append(weights, 0 * more)
             noisy = np.concatenate([noisy, np.zeros((more.size, noisy.shape[1]), np.int64)])
-        # A tree for each column, and a node above them for the total.
-        offsets = np.arange(noisy.shape[1]) * parents.size
-        above = np.where(parents[:, None] < 0, -1, parents[:, None] + offsets)
-        weights = np.repeat(weights[:, None], noisy.shape[1], axis=1)
-        forest = above.T.reshape(-1), noisy.T.reshape(-1), weights.T.reshape(-1)
-        if total is not None:
-            public = parameters.at_least("total", total, 0)
-            if public > consistency.GREATEST:
-                raise OverflowError("total reaches beyond 2**40: give a smaller one")
-            forest = (
-                np.append(np.where(forest[0] < 0, noisy.size, forest[0]), -1),
-                np.append(forest[1], public),
-                np.append(forest[2], np.inf),
-            )
-        found = trees.closest(*forest)[: noisy.size].reshape(noisy.T.shape).T[: tree.size]
+        # A tree for each column, and nodes above them for public totals of several.
+        columns = noisy.shape[1]
+        offsets = np.arange(columns) * parents.size
+        above = np.where(parents[:, None] < 0, -1, parents[:, None] + offsets).T.reshape(-1)
+        values, weights = noisy.T.flatten(), np.tile(weights, columns)
+        sides = {p for p, axis in enumerate(design._axes) if p != place and len(axis.cells) > 1}
+        last, tops = sides, offsets
+        for block in sorted(known, key=lambda block: -sum(block[p] for p in sides)):
+            kept, counts = {p for p in sides if block[p]}, np.moveaxis(known[block], place, 0)
+            if kept == sides:
+                level = tree.level(block[place])
+                nodes = np.arange(level.start, level.stop)[:, None] + offsets
+                values[nodes], weights[nodes] = counts.reshape(-1, columns), np.inf
+                continue
+            if block[place] or not kept <= last:
+                named = tuple(design._axes[p].label for p in np.flatnonzero(block))
+                raise ValueError(
+                    f"consistent counts cannot keep with_totals of {named} here: give those of "
+                    f"{design._axes[place].label!r} by all other columns, or totals without it, "
+                    "where each has a part of the columns of the one before"
+                )
+            groups = np.arange(counts.size).reshape(counts.shape[1:]) + values.size
+            over = np.broadcast_to(groups, shape[1:]).reshape(-1)
+            above[tops] = over
+            above = np.append(above, np.full(counts.size, -1))
+            values = np.append(values, counts)
+            weights = np.append(weights, np.full(counts.size, np.inf))
+            last, tops = kept, over
+        found = trees.closest(above, values, weights)[: noisy.size]
+        found = found.reshape(noisy.T.shape).T[: tree.size]
         return np.moveaxis(found.reshape(shape), 0, place)
 
     def plot(self, by: Any = None, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:

@@ -10,7 +10,7 @@ randomness. ``docs/consistency.md`` shows the bias of the result. This module ne
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -125,8 +125,6 @@ def consistent(
     {'Bern': 8, 'Basel': 0, 'Oslo': 6}
 
     """
-    with installed_by("geomdp[consistency]"):
-        from scipy import sparse  # noqa: PLC0415
     [cells], labelled = labels.detach(cells=cells)
     table = _counts("cells", cells)
     if not table.size:
@@ -140,39 +138,75 @@ def consistent(
         above = _mapping("parents", parents)
         return labelled(_on_tree(table, keys, above, given, spread, total=total))
     kept = {key: _axes(key, table.ndim) for key in given}
-
-    def sums(axes: tuple[int, ...]) -> Any:
-        """Return the matrix that takes the cells to a margin."""
-        shape = [table.shape[axis] for axis in axes]
-        places = np.indices(table.shape)[list(axes)].reshape(len(axes), table.size)
-        rows = np.ravel_multi_index(tuple(places), shape) if axes else np.zeros(table.size, int)
-        entries = np.ones(table.size), (rows, np.arange(table.size))
-        return sparse.csr_array(entries, (math.prod(shape), table.size))
-
-    matrices, noisy, ratios = [], [], []
+    parts = []
     for key, values in given.items():
         [bare], _ = labels.detach(**{f"margins[{key!r}]": values})
         margin = _counts(f"margins[{key!r}]", bare)
         shape = tuple(table.shape[axis] for axis in kept[key])
         if margin.shape != shape:
             raise ValueError(f"margins[{key!r}] is of shape {margin.shape}: give shape {shape}")
-        matrices.append(sums(kept[key]))
-        noisy.append(margin.ravel())
-        ratios.append(np.full(margin.size, spread[key] / spread["cells"]))
+        parts.append((kept[key], margin, spread[key] / spread["cells"]))
     if total is not None:
-        matrices.append(sums(()))
-        noisy.append(_counts("total", total).ravel())
-        ratios.append(np.zeros(1))
-    flat = table.ravel()
-    changes = np.maximum(-flat, 0.0)
-    if matrices:
-        matrix = sparse.vstack(matrices).tocsr()
-        gaps = np.concatenate(noisy) - matrix @ flat
-        changes = _fit(flat, matrix, gaps, np.concatenate(ratios))
-    limited = sparse.vstack([sums(()), *(sums(axes) for axes in kept.values() if axes)]).tocsr()
-    exact = None if total is None else gaps[-1]
-    result = flat + _rounded(changes, limited, exact, len(given))
-    return labelled(result.reshape(table.shape))
+        parts.append(((), _counts("total", total), 0.0))
+    return labelled(_rounded_fit(table, parts))
+
+
+def keeping(
+    cells: Any,
+    margins: Mapping[Any, Any],
+    variances: Mapping[Any, Real | GeometricMechanism],
+    public: Mapping[Any, _Ints],
+) -> _Ints:
+    """Return the consistent table with public margins, by the tuples of axes that they keep."""
+    spread = _variances(variances, margins)
+    noisy = [
+        (axes, _counts(f"margins[{axes}]", counts), spread[axes] / spread["cells"])
+        for axes, counts in margins.items()
+    ]
+    known = [(axes, counts, 0.0) for axes, counts in public.items()]
+    return _rounded_fit(_counts("cells", cells), noisy + known)
+
+
+def _rounded_fit(cells: _Ints, margins: Sequence[tuple[tuple[int, ...], _Ints, float]]) -> _Ints:
+    """Return the least squares without negative cells, rounded.
+
+    A margin is the axes that it keeps, its counts, and their variance over that of the cells. That
+    of a public one is 0: the result has it exactly. Of each three public margins, one keeps all
+    axes of another; so the public ones form two chains, and such tables exist if these agree.
+    """
+    with installed_by("geomdp[consistency]"):
+        from scipy import sparse  # noqa: PLC0415
+
+    def sums(axes: tuple[int, ...]) -> Any:
+        """Return the matrix that takes the cells to a margin."""
+        shape = [cells.shape[axis] for axis in axes]
+        places = np.indices(cells.shape)[list(axes)].reshape(len(axes), cells.size)
+        rows = np.ravel_multi_index(tuple(places), shape) if axes else np.zeros(cells.size, int)
+        entries = np.ones(cells.size), (rows, np.arange(cells.size))
+        return sparse.csr_array(entries, (math.prod(shape), cells.size))
+
+    flat = cells.ravel()
+    if not margins:
+        return np.maximum(cells, 0)
+    public = [(axes, counts) for axes, counts, ratio in margins if not ratio]
+    # What follows from a public margin says nothing more.
+    margins = [
+        (axes, counts, ratio)
+        for axes, counts, ratio in margins
+        if not any({*axes} < {*most} or (ratio and {*axes} == {*most}) for most, _ in public)
+    ]
+    matrix = sparse.vstack([sums(axes) for axes, *_ in margins]).tocsr()
+    gaps = np.concatenate([counts.ravel() for _, counts, _ in margins]) - matrix @ flat
+    ratios = np.concatenate([np.full(counts.size, ratio) for _, counts, ratio in margins])
+    changes = _fit(flat, matrix, gaps, ratios)
+    # The total of the fit is rounded too, or public.
+    some = np.concatenate([np.full(counts.size, axes != ()) for axes, counts, _ in margins])
+    limited = sparse.vstack([sums(()), matrix[some]]).tocsr()
+    total = public[0][1].sum() - flat.sum() if public else np.nan
+    exact = np.append(total, np.where(ratios > 0, np.nan, gaps)[some])
+    noisy = sum(ratio > 0 for *_, ratio in margins)
+    result: _Ints = flat + _rounded(changes, limited, exact, noisy)
+    return result.reshape(cells.shape)
 
 
 def _on_tree(
@@ -250,21 +284,23 @@ def _fit(cells: _Ints, matrix: Any, gaps: _Ints, ratios: _Floats) -> _Floats:
     raise RuntimeError(f"the least squares did not converge in {_MOST_STEPS} steps")
 
 
-def _rounded(changes: _Floats, matrix: Any, total: int | None, margins: int) -> _Ints:
+def _rounded(changes: _Floats, matrix: Any, exact: _Floats, margins: int) -> _Ints:
     """Return the changes, rounded up or down so that their sums by the matrix are rounded too.
 
-    The first sum is the given total, if there is one. A vertex of the linear program is integral if
-    the margins form two chains, since the matrix is totally unimodular then. Otherwise its integral
-    cells are kept, and sums with no more cells left than there are margins are given up. There
-    always is such a sum or an integral cell: otherwise there would be more cells than sums, which
-    no vertex has.
+    Sums are the exact ones, where these are numbers; the first is that of all changes. A vertex of
+    the linear program is integral if the margins form two chains, since the matrix is totally
+    unimodular then. Otherwise its integral cells are kept, and other sums with no more cells left
+    than there are noisy margins are given up. Without public margins there always is such a sum or
+    an integral cell: otherwise there would be more cells than sums, which no vertex has. Beside
+    public margins, the sums with the fewest cells are given up if there is none; the public ones
+    alone have integral vertices.
     """
     low, high = _between(changes)
     result = low.astype(np.int64)
     left = np.flatnonzero(low < high)
-    below, above = _between(matrix @ changes)
-    if total is not None:
-        below[0] = above[0] = total
+    below, above = (np.where(np.isnan(exact), sums, exact) for sums in _between(matrix @ changes))
+    kept = ~np.isnan(exact)
+    kept[0] = True
     rows = np.arange(len(below))
     while left.size:
         part, taken = matrix[rows][:, left], (matrix @ result)[rows]
@@ -272,8 +308,11 @@ def _rounded(changes: _Floats, matrix: Any, total: int | None, margins: int) -> 
         found = _vertex(costs, part.tocsc(), below[rows] - taken, (above - below)[rows])
         result[left[found > 1 - _NEAR]] += 1
         between = (found >= _NEAR) & (found <= 1 - _NEAR)
-        rows = rows[(part @ between > margins) | (rows == 0)]
-        left = left[between]
+        cells = part @ between
+        stay = (cells > margins) | kept[rows]
+        if stay.all() and between.all():
+            stay = (cells > cells[~kept[rows]].min()) | kept[rows]
+        rows, left = rows[stay], left[between]
     return result
 
 

@@ -313,8 +313,9 @@ def closest(parent: Ints, values: Ints, weights: _Floats) -> Ints:
 
     The array `parent` has the index of each node's parent, and -1 for a root; there may be several
     roots, and the nodes come in any order. Weight 0 stands for a node without a value: an inner
-    node, or at most one leaf below a node. An infinite weight is that of a root whose value is
-    public and not negative. Other leaves have positive, finite weights.
+    node, or at most one leaf below a node. An infinite weight is that of a node whose value is
+    public; some numbers that are not negative add up to all of these. Other leaves have positive,
+    finite weights.
 
     The integers are not negative, and each inner node is the sum of its children. None are closer,
     up to the rounding of float64 in sums of multiples of the weights; integer weights have none. If
@@ -335,7 +336,8 @@ def closest(parent: Ints, values: Ints, weights: _Floats) -> Ints:
     while True:
         low, high = np.maximum(middle - room, 0), middle + room
         low[public] = high[public] = values[public]
-        result, low, high = within(tree, values, weights, low, high)
+        # The limits left by the nodes below are no reason to widen: theirs are.
+        result = within(tree, values, weights, low, high)
         tight = ((result == low) & (low > 0) | (result == high)) & ~public
         if not tight.any():
             found = np.empty_like(result)
@@ -344,12 +346,8 @@ def closest(parent: Ints, values: Ints, weights: _Floats) -> Ints:
         room[tight] *= 4
 
 
-def within(
-    tree: Tree, values: NDArray[Any], weights: _Floats, low: Ints, high: Ints
-) -> tuple[Ints, Ints, Ints]:
-    """Return the integers with the least squares within limits, and the limits of their sums.
-
-    The limits of a node become those that the limits below it leave.
+def within(tree: Tree, values: NDArray[Any], weights: _Floats, low: Ints, high: Ints) -> Ints:
+    """Return the integers with the least squares within limits.
 
     The least cost of a subtree is a convex function of its sum. So its increments, from one sum to
     the next, are the sorted increments of the children together, plus those of its own square.
@@ -383,7 +381,7 @@ def within(
         below, inner = tree.below(depth), tree.inner[depth]
         taken = owners[_ranges(starts, (result - least)[inner])] - below.start
         result[below] = low[below] + np.bincount(taken, minlength=below.stop - below.start)
-    return result, low, high
+    return result
 
 
 def _ranges(starts: Ints, sizes: Ints) -> Ints:
