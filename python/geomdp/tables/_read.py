@@ -286,7 +286,7 @@ def _design(contents: Contents) -> Design:
     given = {name: facts[name] for name in KEYWORDS if facts[name] is not None}
     if isinstance(who := given.get("individual"), list):
         given["individual"] = tuple(who)
-    stated = {label: _fractions(each["shares"]) for label, each in facts["axes"].items()}
+    stated = {label: [*_fractions(each["shares"])] for label, each in facts["axes"].items()}
     # Equal ones are the default, and the only ones of lists beside tables.
     shares = {label: parts for label, parts in stated.items() if len({*parts}) != 1}
     if facts["tables"] is not None:
@@ -294,8 +294,8 @@ def _design(contents: Contents) -> Design:
         keys = [tuple(map(_column, each["columns"])) for each in facts["tables"]]
         given["tables"] = dict(zip(keys, parts, strict=True))
     made = Design(levels, other=labels["other"], margins=labels["margin"], shares=shares, **given)
-    if any([*axis.shares] != [*stated[axis.label]] for axis in made._axes):
-        raise ValueError("it has shares of another form")
+    if {axis.label: [*axis.shares] for axis in made._axes} != stated:
+        raise ValueError("it has columns or shares of another form")
     return made
 
 
