@@ -252,7 +252,7 @@ def test_cells_of_a_ragged_tree_are_the_closest(seed: int, public: bool) -> None
 
 
 def with_table(design: Design, noisy: NDArray[np.int64]) -> NoisyTable:
-    identity = _identity.fresh(), ()
+    identity = _identity.Identity(_identity.fresh())
     return NoisyTable(design, design.mechanisms_for(1), None, "pandas", noisy, identity=identity)
 
 
