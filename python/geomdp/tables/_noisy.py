@@ -138,7 +138,9 @@ class NoisyTable(Released, Answers):
                 raise OverflowError("total reaches beyond 2**40: give a smaller one")
             whole = np.full((1,) * len(axes), public)
             if (known.setdefault((0,) * len(axes), whole) != whole).any():
-                raise ValueError(f"total = {public} contradicts with_totals: leave one of them out")
+                raise ValueError(
+                    f"total = {public} is not accepted: it contradicts with_totals, so leave it out"
+                )
             _totals.check(axes, known)
         if crossing := _totals.crossing(axes, known):
             raise ValueError(
