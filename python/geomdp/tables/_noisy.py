@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from geomdp._extras import installed_by
 from geomdp._identity import Identity
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from geomdp.tables._analysis.products import Block
 
 
-#: So many sets of columns, none a part of another, may have public totals: rounding keeps these.
-_MOST_CROSSING = 2
+#: The variance of what was not released, over the greatest: it has nearly no weight.
+_LIGHT = 1e3
 
 
 class NoisyTable(Released, Answers):
@@ -85,11 +86,12 @@ class NoisyTable(Released, Answers):
     def consistent(self, total: Integer | None = None) -> Any:
         """Return a frame of non-negative integers that add up, near the noisy counts.
 
-        With a single hierarchy, this is the nearest such frame. Otherwise it is the least-squares
-        fit, rounded (:func:`geomdp.tables.consistency.consistent`), and some other frame of
-        integers may be nearer. Released margins are weighted by the variance of their noise. Use
-        the result where a table must make sense to the eye. It is biased (``docs/consistency.md``),
-        so do not compute intervals from it, but from this object. Needs scipy.
+        With a single hierarchy, this is the nearest such frame, unless public totals cross the
+        hierarchy (``docs/consistency.md``). Otherwise it is the least-squares fit, rounded
+        (:func:`geomdp.tables.consistency.consistent`), and some other frame of integers may be
+        nearer. Released margins are weighted by the variance of their noise. Use the result where a
+        table must make sense to the eye. It is biased (``docs/consistency.md``), so do not compute
+        intervals from it, but from this object. Needs scipy.
 
         Parameters
         ----------
@@ -100,8 +102,8 @@ class NoisyTable(Released, Answers):
         Raises
         ------
         ValueError
-            If `total` contradicts those of :meth:`with_totals`, or these are of columns or depths
-            that are not kept together (``docs/consistency.md``).
+            If `total` contradicts those of :meth:`with_totals`, or these are of three sets of
+            columns that cross.
 
         Examples
         --------
@@ -137,8 +139,15 @@ class NoisyTable(Released, Answers):
                 raise OverflowError("total reaches beyond 2**40: give a smaller one")
             whole = np.full((1,) * len(axes), public)
             if (known.setdefault((0,) * len(axes), whole) != whole).any():
-                raise ValueError(f"total = {public} contradicts with_totals: leave one of them out")
+                raise ValueError(
+                    f"total = {public} is not accepted: it contradicts with_totals, so leave it out"
+                )
             _totals.check(axes, known)
+        if crossing := _totals.crossing(axes, known):
+            raise ValueError(
+                f"consistent counts cannot keep with_totals of {crossing} together: give totals of "
+                "two of these, and of parts of their columns and depths"
+            )
         if any(counts.max() > consistency.GREATEST for counts in known.values()):
             raise OverflowError("totals reach beyond 2**40: give smaller ones")
         return known
@@ -147,13 +156,6 @@ class NoisyTable(Released, Answers):
         """Return the consistent counts of all nodes of a table with margins."""
         design, cells = self.design, self.design.blocks[-1]
         public = {tuple(np.flatnonzero(block).tolist()): counts for block, counts in known.items()}
-        largest = [kept for kept in public if not any({*kept} < {*other} for other in public)]
-        if len(largest) > _MOST_CROSSING:
-            names = [tuple(design._axes[place].label for place in kept) for kept in largest]
-            raise ValueError(
-                f"consistent counts cannot keep with_totals of {names} together: give totals of "
-                "two of these, and of parts of their columns"
-            )
         margins = {
             tuple(place for place, depth in enumerate(block) if depth == cells[place]): block
             for block in design.blocks[:-1]
@@ -210,12 +212,7 @@ class NoisyTable(Released, Answers):
                 values[nodes], weights[nodes] = counts.reshape(-1, columns), np.inf
                 continue
             if block[place] or not kept <= last:
-                named = tuple(design._axes[p].label for p in np.flatnonzero(block))
-                raise ValueError(
-                    f"consistent counts cannot keep with_totals of {named} here: give those of "
-                    f"{design._axes[place].label!r} by all other columns, or totals without it, "
-                    "where each has a part of the columns of the one before"
-                )
+                return self._crossing(place, known)
             groups = np.arange(counts.size).reshape(counts.shape[1:]) + values.size
             over = np.broadcast_to(groups, shape[1:]).reshape(-1)
             above[tops] = over
@@ -226,6 +223,50 @@ class NoisyTable(Released, Answers):
         found = trees.closest(above, values, weights)[: noisy.size]
         found = found.reshape(noisy.T.shape).T[: tree.size]
         return np.moveaxis(found.reshape(shape), 0, place)
+
+    def _crossing(self, place: int, known: Mapping[Block, NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Return the consistent counts of all nodes of a table with a tree, as a rounded fit.
+
+        Records of inner nodes themselves have no noisy count, and nearly no weight.
+        """
+        with installed_by("geomdp[consistency]"):
+            from scipy import sparse  # noqa: PLC0415
+        axes, tree = self.design._axes, self.design._axes[place].tree
+        inside = sparse.csr_array((tree.size, tree.cells.size))
+        nodes = tree.cells
+        while (nodes >= 0).any():
+            at = np.flatnonzero(nodes >= 0)
+            inside += sparse.csr_array((np.ones(at.size), (nodes[at], at)), inside.shape)
+            nodes = np.where(nodes < 0, -1, tree.parents[nodes])
+
+        def sums(nodes: Any, block: Block) -> Any:
+            """Return the matrix from cells to these nodes, by the other columns of a block."""
+            found = sparse.eye_array(1)
+            for p, axis in enumerate(axes):
+                size = len(axis.cells)
+                side = sparse.eye_array(size) if block[p] else np.ones((1, size))
+                # In another format there may be entries of 0.
+                found = sparse.kron(found, inside[nodes] if p == place else side, "csr")
+            return found
+
+        def flat(values: NDArray[Any]) -> NDArray[Any]:
+            return np.moveaxis(values, 0, place).reshape(-1)
+
+        noisy = np.moveaxis(self.counts, place, 0)
+        own = noisy.copy()
+        np.subtract.at(own, tree.parents[tree.roots :], noisy[tree.roots :])
+        variances = np.array(self._workload.noise_by_release)
+        variances = variances / variances.min()
+        spread = np.where(tree.children, _LIGHT * variances.max(), variances[tree.depths])
+        spread = np.broadcast_to(spread.reshape(-1, *[1] * (own.ndim - 1)), own.shape)
+        parts = [
+            (sums(nodes, (1,) * len(axes)), flat(noisy[nodes]), variances[depth])
+            for depth, nodes in enumerate(tree.inner[: tree.depth])
+        ]
+        for block, counts in known.items():
+            parts.append((sums(tree.level(block[place]), block), counts.reshape(-1), 0.0))
+        found = consistency.near(flat(own[tree.cells]), flat(spread[tree.cells]), parts)
+        return all_nodes(self.design, (np.arange(found.size), found))
 
     def plot(self, by: Any = None, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
         """Draw the estimates: bars with intervals for one column, a heat map for two.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -102,6 +104,29 @@ def check(axes: Sequence[Axis], known: Mapping[Block, _Ints]) -> None:
                     "totals contradict each other: give those of one set of counts, after limits "
                     "of contributions"
                 )
+
+
+def crossing(axes: Sequence[Axis], known: Mapping[Block, _Ints]) -> list[tuple[str, ...]]:
+    """Return the columns of three blocks of which none has all depths of another, if any."""
+
+    def of(one: Block, other: Block) -> bool:
+        return all(map(operator.le, one, other))
+
+    left = [
+        one
+        for one in known
+        if not any(
+            one != other and of(one, other) and _sums(axes, other, known[other], one)[1].all()
+            for other in known
+        )
+    ]
+    for three in itertools.combinations(left, 3):
+        if not any(of(one, other) for one, other in itertools.permutations(three, 2)):
+            return [
+                tuple(axis.label for axis, at in zip(axes, block, strict=True) if at)
+                for block in three
+            ]
+    return []
 
 
 def _sums(

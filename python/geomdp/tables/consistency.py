@@ -185,7 +185,6 @@ def _rounded_fit(cells: _Ints, margins: Sequence[tuple[tuple[int, ...], _Ints, f
         entries = np.ones(cells.size), (rows, np.arange(cells.size))
         return sparse.csr_array(entries, (math.prod(shape), cells.size))
 
-    flat = cells.ravel()
     if not margins:
         return np.maximum(cells, 0)
     public = [(axes, counts) for axes, counts, ratio in margins if not ratio]
@@ -195,18 +194,33 @@ def _rounded_fit(cells: _Ints, margins: Sequence[tuple[tuple[int, ...], _Ints, f
         for axes, counts, ratio in margins
         if not any({*axes} < {*most} or (ratio and {*axes} == {*most}) for most, _ in public)
     ]
-    matrix = sparse.vstack([sums(axes) for axes, *_ in margins]).tocsr()
-    gaps = np.concatenate([counts.ravel() for _, counts, _ in margins]) - matrix @ flat
-    ratios = np.concatenate([np.full(counts.size, ratio) for _, counts, ratio in margins])
-    changes = _fit(flat, matrix, gaps, ratios)
+    parts = [(sums(axes), counts.ravel(), ratio) for axes, counts, ratio in margins]
+    return near(cells.ravel(), np.ones(cells.size), parts).reshape(cells.shape)
+
+
+def near(cells: _Ints, spread: _Floats, parts: Sequence[tuple[Any, _Ints, float]]) -> _Ints:
+    """Return the least squares without negative cells, rounded.
+
+    The spread is the variance of each cell. A part is a matrix, what it makes of the cells, and the
+    variance of these: 0 if they are public.
+    """
+    from scipy import sparse  # noqa: PLC0415
+
+    matrix = sparse.vstack([sums for sums, *_ in parts]).tocsr()
+    gaps = np.concatenate([counts for _, counts, _ in parts]) - matrix @ cells
+    ratios = np.concatenate([np.full(counts.size, ratio) for _, counts, ratio in parts])
+    changes = _fit(cells, spread, matrix, gaps, ratios)
     # The total of the fit is rounded too, or public.
-    some = np.concatenate([np.full(counts.size, axes != ()) for axes, counts, _ in margins])
-    limited = sparse.vstack([sums(()), matrix[some]]).tocsr()
-    total = public[0][1].sum() - flat.sum() if public else np.nan
+    total, others = np.nan, []
+    for sums, counts, ratio in parts:
+        whole = sums.nnz == cells.size
+        if whole and not ratio:
+            total = counts.sum() - cells.sum()
+        others.append(np.full(counts.size, counts.size > 1 or not whole))
+    some = np.concatenate(others)
+    limited = sparse.vstack([np.ones((1, cells.size)), matrix[some]]).tocsr()
     exact = np.append(total, np.where(ratios > 0, np.nan, gaps)[some])
-    noisy = sum(ratio > 0 for *_, ratio in margins)
-    result: _Ints = flat + _rounded(changes, limited, exact, noisy)
-    return result.reshape(cells.shape)
+    return cells + _rounded(changes, limited, exact, sum(ratio > 0 for *_, ratio in parts))
 
 
 def _on_tree(
@@ -247,39 +261,43 @@ def _on_tree(
     return trees.closest(parent, values, weights)[: len(keys)]
 
 
-def _fit(cells: _Ints, matrix: Any, gaps: _Ints, ratios: _Floats) -> _Floats:
+def _fit(cells: _Ints, spread: _Floats, matrix: Any, gaps: _Ints, ratios: _Floats) -> _Floats:
     """Return the changes of the cells with the least squares, where no cell becomes negative.
 
     The squares are those of ``changes`` and of ``matrix @ changes - gaps``; the second are divided
     by the ratios of their variances to that of the cells, and a ratio of 0 closes a gap exactly.
-    This is Newton's method for the dual problem, whose unknowns are one force per gap. The changes
-    are ``-matrix.T @ forces``, but at least ``-cells``; the gradient is 0 at the solution, and
-    linear for a given set of positive cells. All numbers are of the size of the noise, however
-    large the counts are.
+    The first are divided by the spread. This is Newton's method for the dual problem, whose
+    unknowns are one force per gap. The changes are ``-spread * (matrix.T @ forces)``, but at least
+    ``-cells``; the gradient is 0 at the solution, and linear for a given set of positive cells. All
+    numbers are of the size of the noise, however large the counts are.
     """
     from scipy.optimize import brentq  # noqa: PLC0415
     from scipy.sparse import diags_array  # noqa: PLC0415
     from scipy.sparse.linalg import spsolve  # noqa: PLC0415
 
     def at(forces: _Floats) -> tuple[_Floats, _Floats]:
-        changes = np.maximum(-(matrix.T @ forces), -cells)
+        changes = np.maximum(-spread * (matrix.T @ forces), -cells)
         return changes, matrix @ changes - gaps - ratios * forces
 
-    forces = np.zeros(len(gaps))
+    forces, largest = np.zeros(len(gaps)), spread.max()
     changes, gradient = at(forces)
     for _ in range(_MOST_STEPS):
-        size = np.abs(changes).sum() + np.abs(gaps).max() + np.abs(forces).max()
+        size = np.abs(changes).sum() + np.abs(gaps).max() + largest * np.abs(forces).max()
         if np.abs(gradient).max() <= _ROUNDING * size:
             return changes
-        positive = matrix[:, np.flatnonzero(changes > -cells)]
+        places = np.flatnonzero(changes > -cells)
+        positive = matrix[:, places]
         # A gap to be closed exactly needs the small summand while it has no positive cell.
-        hessian = positive @ positive.T + diags_array(np.where(ratios, ratios, 1e-9))
+        small = diags_array(np.where(ratios, ratios, 1e-9))
+        hessian = positive.multiply(spread[places]) @ positive.T + small
         step = spsolve(hessian.tocsc(), gradient)
 
         def slope(part: float, forces: _Floats = forces, step: _Floats = step) -> float:
             return float(at(forces + part * step)[1] @ step)
 
-        forces = forces + (1 if slope(1) >= 0 else brentq(slope, 0, 1)) * step
+        # The small summand may make a step very long, of which a tiny part is right.
+        exact = {"xtol": 1e-20, "maxiter": 1000}
+        forces = forces + (1 if slope(1) >= 0 else brentq(slope, 0, 1, **exact)) * step
         changes, gradient = at(forces)
     raise RuntimeError(f"the least squares did not converge in {_MOST_STEPS} steps")
 
