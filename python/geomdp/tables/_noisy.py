@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp._extras import installed_by
-from geomdp._identity import Identity
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp._numerics import decimals
@@ -75,7 +74,7 @@ class NoisyTable(Released, Answers):
         made = partial(
             type(self),
             known=dict(self._known),
-            identity=Identity(self.id, self.corrects, self.count_id),
+            identity=(self.id, self.corrects, self.count_id),
             part_of=self._part_of,
             rounded=self._rounded,
             about=self._about,

@@ -67,11 +67,12 @@ class Released:
         # The last column of the frame: noisy counts, or ranks.
         self._values = values
         #: The id of the release, drawn at random; that of its files, pickles and answers, too.
-        self.id: str = identity.id
+        self.id: str
         #: The ids of the releases that this one replaces, the last one first.
-        self.corrects: tuple[str, ...] = identity.corrects
+        self.corrects: tuple[str, ...]
         #: The random id of the count of records, if limits cut them at random; otherwise None.
-        self.count_id: str | None = identity.count_id
+        self.count_id: str | None
+        self.id, self.corrects, self.count_id = identity
         # Beside a label: the privacy loss of one record in the whole stream of these steps.
         self._label, self._library, self._part_of = label, library, part_of
         # The number of whose multiples the noisy counts are.
