@@ -177,6 +177,18 @@ def test_checks_cover_files_that_exist() -> None:
     assert [name for name in crates if not any(ROOT.glob(f"rust/core/tests/{name}*"))] == []
 
 
+def test_checks_of_a_folder_of_tests_cover_what_its_tests_import() -> None:
+    helpers = {path.stem for path in (ROOT / "tests").glob("*.py")}
+    missing = []
+    for name, covered in (gate.CHECKS["steps"] | gate.CHECKS["nightly"]).items():
+        for folder in [path for path in covered if re.fullmatch(r"tests/\w+/", path)]:
+            text = "".join(path.read_text() for path in (ROOT / folder).glob("*.py"))
+            used = set(re.findall(r"^(?:from|import) (\w+)", text, re.MULTILINE)) & helpers
+            files = [f"tests/{each}.py" for each in sorted(used)]
+            missing += [(name, file) for file in files if not file.startswith(tuple(covered))]
+    assert missing == []
+
+
 def test_every_test_covers_something_and_its_folder_is_on_the_map() -> None:
     tests = [str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py")]
     assert {test for test in tests if re.fullmatch(quick.TESTS, test)} == set(quick.COVERED)

@@ -30,7 +30,7 @@ for (name in commandArgs(TRUE)[-1]) {
   }
   invisible(summary(rows))
   if (name != "top") {
-    grDevices::pdf(NULL)
+    grDevices::svg("plot.svg")  # the fonts of pdf() have no letters in full width
     plot(rows)
   }
 }
