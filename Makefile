@@ -113,7 +113,7 @@ arm64: develop   ## on an emulated AArch64 processor: STEPS of scripts/arm64.sh,
 windows:         ## the tests of the core on Windows, by wine; needs root and Debian
 	$(RECORDED) windows bash scripts/windows.sh
 
-faults: $(VENV)/.engines ## plant FAULTS, all unless given; a test must catch each
+faults: $(VENV)/.engines ## plant FAULTS, all unless given, or those OF=core or OF=package; a test must catch each
 	bash scripts/install.sh program coqc coq
 	bash scripts/install.sh program gdb
 	bash scripts/install.sh program valgrind
@@ -121,7 +121,8 @@ faults: $(VENV)/.engines ## plant FAULTS, all unless given; a test must catch ea
 	bash scripts/install.sh extras site
 	bash scripts/install.sh program chromium
 	$(R_PACKAGES)
-	$(if $(filter-out --checked,$(FAULTS)),,$(RECORDED) faults) $(PYTHON) scripts/plant_faults.py $(FAULTS)
+	$(if $(filter-out --checked,$(FAULTS)),,$(if $(OF),$(RECORDED) faults-$(OF))) \
+		$(PYTHON) scripts/plant_faults.py $(if $(OF),--of $(OF)) $(FAULTS)
 
 clusters: $(VENV)/.engines ## on Spark, Dask and Ray, with workers that are killed; DAY=1 leaves most to the night
 	$(if $(DAY),,$(RECORDED) clusters) $(PY) -m pytest tests/clusters \
@@ -156,7 +157,8 @@ nightly: test    ## all of the above, all faults, mutants of changed lines, fuzz
 	$(MAKE) lint pythons oldest ct instructions machine-code arm64 windows clusters backends demo \
 		examples site readers unlucky fuzz-readers sweep deny proof proof-certificates
 	$(MAKE) wheel TWICE=--twice
-	$(MAKE) faults FAULTS=--checked
+	$(MAKE) faults OF=core FAULTS=--checked
+	$(MAKE) faults OF=package FAULTS=--checked
 	$(MAKE) mutants BASE="$$(git rev-list -1 --before=yesterday HEAD)"
 	$(MAKE) fuzz TARGETS="plan kernel fold coins"
 	$(MAKE) exhaustive DRAW_BITS=26

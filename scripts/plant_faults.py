@@ -6,6 +6,7 @@ passes, a promise is not checked. A fault that cargo-mutants makes by itself (`m
 that a test plants itself, as tests/draw/test_primitives.py does, needs no entry.
 
     scripts/plant_faults.py [WORD ...]   all, or those with one of these words in their names
+    ... --of core                        those in Rust and in proofs, or --of package the others
     ... --checked                        the tests are known to pass without a fault
     ... --gate MINUTES                   as --checked, for so long: faults in files that the change
                                          touches, and a tenth of the others in turn
@@ -49,6 +50,8 @@ NIGHT = (
     "tests/browser/",
     "tests/readers/",
 )
+#: Folders whose faults are `--of core`: their tests take longest, as most compile the copy.
+CORE = ("rust/", "proofs/")
 QUICK = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16"}
 IGNORED = (".git", ".venv", "target", "dist", "*.so", "__pycache__")
 #: The tree of this thread.
@@ -210,6 +213,7 @@ def of_the_change(among: list[Fault]) -> list[Fault]:
 def options(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*", help="of the names of faults; all unless given")
+    parser.add_argument("--of", choices=["core", "package"], help="only these; both unless given")
     parser.add_argument("--checked", action="store_true", help="the tests pass without a fault")
     parser.add_argument("--gate", type=float, metavar="MINUTES", help="only those of the change")
     return parser.parse_args(words)
@@ -220,6 +224,8 @@ def main() -> int:
     end = time.monotonic() + 60 * given.gate if given.gate else float("inf")
     words = given.words or [""]
     chosen = [fault for fault in faults() if any(word in fault.name for word in words)]
+    if given.of:
+        chosen = [each for each in chosen if each.file.startswith(CORE) == (given.of == "core")]
     if given.gate:
         chosen = of_the_change(chosen)
     # A Python test that fails is run again without the fault; others run once without any.
