@@ -139,11 +139,11 @@ def _refusing_parameters() -> Iterator[None]:
 
 @_refusing_parameters()
 def _accuracy(given: argparse.Namespace) -> str:
-    mechanism, alpha, n = _mechanism(given), Fraction(given.alpha), given.simultaneous
+    mechanism, n = _mechanism(given), given.simultaneous
     if given.bounds is None:
-        a = accuracy.scale_to_accuracy(mechanism.scale, alpha, n=n or 1)
+        a = accuracy.scale_to_accuracy(mechanism.scale, given.alpha, n=n or 1)
     else:
-        a = accuracy.simultaneous_accuracy(mechanism, alpha, n=n or 1)
+        a = accuracy.simultaneous_accuracy(mechanism, given.alpha, n=n or 1)
     where = "" if given.bounds is None else ", for any true count within the bounds"
     sentence = _sentence(n, a, given.alpha)
     return f"{a}\n{sentence[0].upper()}{sentence[1:]}{where}.\n"
@@ -151,9 +151,9 @@ def _accuracy(given: argparse.Namespace) -> str:
 
 @_refusing_parameters()
 def _epsilon(given: argparse.Namespace) -> str:
-    alpha, n = Fraction(given.alpha), given.simultaneous
+    n = given.simultaneous
     reach = given.sensitivity or 1
-    least = accuracy.accuracy_to_epsilon(given.accuracy, alpha, sensitivity=reach, n=n or 1)
+    least = accuracy.accuracy_to_epsilon(given.accuracy, given.alpha, sensitivity=reach, n=n or 1)
     sentence = _sentence(n, given.accuracy, given.alpha)
     return f"{_up(least)}\nThis is the least epsilon for which {sentence}.\n"
 

@@ -142,12 +142,10 @@ class ReleaseKey:
         True
 
         """
-        if not isinstance(name, str):
-            raise TypeError(parameters.refusal("name", name, "a str"))
-        if not name:
-            raise ValueError("name = '' is not accepted: give the name of the column")
         columns.check_nulls(nulls)
         self._check([name], part)
+        if not name:
+            raise ValueError("name = '' is not accepted: give the name of the column")
         parts = list(ids) if isinstance(ids, list | tuple) else [ids]
         if columns.is_column(counts):
             noise = self._noise(mechanism, name, _rows(parts, len(counts), part), threads)
@@ -330,6 +328,7 @@ class ReleaseKey:
                 " table; create a ReleaseKey() for a whole table"
             )
         for name in names:
+            parameters.check_text("name", name)
             parts = self._parts.get(name)
             if parts is not None and not (parts and part):
                 raise ValueError(

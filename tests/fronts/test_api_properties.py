@@ -2,12 +2,15 @@
 
 import math
 import re
+from collections import deque
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
 import hypothesis.strategies as st
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from numpy.typing import NDArray
@@ -379,6 +382,15 @@ def outcome(call: Callable[[], Any]) -> Any:
         return error
 
 
+def accepted_or_named(name: str, call: Callable[[Any], Any], value: Any) -> None:
+    result = outcome(lambda: call(value))
+    if isinstance(result, Exception):
+        # A noise scale of which an epsilon, or a share of it, asks too much.
+        names = f"{name}|scale" if name in ("epsilon", "share") else name
+        assert re.search(rf"\b({names})\b", str(result)), repr(result)
+        assert len(str(result)) < 2000
+
+
 @pytest.mark.filterwarnings("ignore:.*probability of a miss")
 @pytest.mark.parametrize(("name", "call"), CALLS)
 @examples(30)
@@ -386,9 +398,32 @@ def outcome(call: Callable[[], Any]) -> Any:
 def test_any_parameter_is_accepted_or_named_in_the_error(
     name: str, call: Callable[[Any], Any], value: Any
 ) -> None:
-    result = outcome(lambda: call(value))
-    if isinstance(result, Exception):
-        # A noise scale of which an epsilon, or a share of it, asks too much.
-        names = f"{name}|scale" if name in ("epsilon", "share") else name
-        assert re.search(rf"\b({names})\b", str(result)), repr(result)
-        assert len(str(result)) < 2000
+    accepted_or_named(name, call, value)
+
+
+#: Values at which conversions of other libraries raise errors of their own, or change the value.
+ODD: list[Any] = [
+    *(None, True, 1j, b"", b"1", "", "1", "x", np.str_("1"), "\ud800", "9" * 5000, object()),
+    *(math.nan, math.inf, 10**400, Fraction(10**400, 3), 5e-324, np.float16(0.5), np.longdouble(1)),
+    *(Decimal(text) for text in ("1", "NaN", "sNaN", "Infinity", "1E+999999")),
+    *(np.True_, np.timedelta64(3, "s"), np.datetime64("NaT"), pd.NA, pd.NaT, pd.Timestamp(0)),
+    *([], {}, set(), {1: 2}, range(2), iter([1]), memoryview(b"1"), ["\ud800"], [None], [math.nan]),
+    *(np.array(value) for value in (1, 1.0, "1", None, [], [[1]], [0.5, math.nan], ["1", "2"])),
+    *(pd.Series([1]), pd.DataFrame({"a": [1]}), np.ma.masked_array([1, 2], [True, False])),
+    # Items of different shapes, and items that numpy converts.
+    *([[1, 2], [3]], [1, [2, 3]], ([[0.5]], [[0.5, 0.25]]), [[0.5, 0.5], [1]], [[[1]], [1]]),
+    *([np.ones(2), np.ones(3)], [np.ones((1, 3)), np.ones((1, 1))], [np.ones(1), 1]),
+    *((np.zeros((2, 2), np.int64), np.zeros((2, 1), np.int64)), deque([np.ones((1, 2)), [[1]]])),
+    *([np.ma.masked_array([1], [True])], [[1, np.ma.masked_array([0.5, 0.5], [True, False])]]),
+    *([np.array([1], "m8[ns]")], [Decimal("sNaN")], [np.array(1)], [np.array([1, 2])]),
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*probability of a miss")
+@pytest.mark.parametrize(("name", "call"), CALLS)
+def test_odd_values_are_accepted_or_named_in_the_error(
+    name: str, call: Callable[[Any], Any]
+) -> None:
+    """A quantile of arrays that do not broadcast raised numpy's own error, which named nothing."""
+    for value in ODD:
+        accepted_or_named(name, call, value)

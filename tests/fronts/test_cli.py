@@ -682,6 +682,13 @@ def test_commands(main: Main, argv: list[str], out: str) -> None:
     assert main(*argv) == Done(0, out, "")
 
 
+def test_warnings_show_levels_as_they_were_typed(main: Main) -> None:
+    """It warned of ``alpha = Fraction(1, 1)``."""
+    for command in (["accuracy", "--scale=2"], ["epsilon", "--accuracy=6"]):
+        done = main(*command, "--alpha=1")
+        assert (done.code, "alpha = '1' is the probability" in done.err) == (0, True)
+
+
 @pytest.mark.filterwarnings("ignore:.*probability of a miss")
 @given(
     st.integers(0, 1000),

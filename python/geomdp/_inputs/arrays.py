@@ -47,7 +47,7 @@ def integer_dtype(dtype: Any) -> np.dtype[Any]:
     """Return the integer dtype that a parameter of this name stands for."""
     try:
         resolved: np.dtype[Any] = np.dtype(dtype)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, SyntaxError):
         raise TypeError(parameters.refusal("dtype", dtype, "an integer dtype")) from None
     if resolved.kind not in "iu":
         raise TypeError(f"dtype = {resolved} is not accepted: give an integer dtype")
@@ -90,11 +90,7 @@ def as_array(counts: Any, dtype: np.dtype[Any] = _INT64.dtype, name: str = "coun
                 return np.asarray(typed(dtype.char, counts))
             except OverflowError:
                 raise beyond(name, np.iinfo(dtype)) from None
-        refuse_items(name, counts)
-        try:
-            items = np.array(counts, dtype=object)
-        except ValueError:
-            raise TypeError(f"{name} of different shapes are not accepted: {_HINT}") from None
+        items = _objects(name, counts)
         flat, limits = items.ravel().tolist(), np.iinfo(dtype)
         # Checking one item of each type, then the extremes, is faster than checking every item.
         for item in {type(item): item for item in flat}.values():
@@ -192,11 +188,7 @@ def beyond(name: str, limits: "np.iinfo[Any]" = _INT64) -> OverflowError:
 
 def exact_items(name: str, values: Any, check: parameters.Check) -> NDArray[np.object_]:
     """Return an array of the exact values of its items."""
-    refuse_items(name, [values])
-    try:
-        items = np.array(values, dtype=object)
-    except ValueError:
-        raise TypeError(f"{name} of different shapes is not accepted: give an array") from None
+    items = _objects(name, values)
     found = np.empty(items.shape, dtype=object)
     found.reshape(-1)[:] = parameters.each(name, items.reshape(-1).tolist(), check)
     return found
@@ -213,6 +205,15 @@ def refuse_masked(name: str, array: Any) -> None:
         raise TypeError(
             f"{name} is a masked array, which is not accepted: give its data, or fill it"
         )
+
+
+def _objects(name: str, values: Any) -> NDArray[np.object_]:
+    """Return an array of all that numpy finds in a value, unconverted and to be checked."""
+    refuse_items(name, values if isinstance(values, Sequence) else [values])
+    try:
+        return np.array(values, dtype=object)
+    except ValueError:
+        raise TypeError(f"{name} has items of different shapes: give an array of numbers") from None
 
 
 def refuse_items(name: str, values: Sequence[Any], depth: int = 1) -> None:
@@ -298,10 +299,9 @@ def broadcast(*named: tuple[str, NDArray[Any]]) -> list[NDArray[Any]]:
 
 def weights(name: str, values: Any, shape: tuple[int, ...] | None) -> NDArray[np.float64]:
     """Return finite nonnegative numbers as a new array of floats; None takes any shape."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise TypeError(f"{name} is a masked array, which is not accepted: fill it")
+    refuse_masked(name, values)
     if not isinstance(values, np.ndarray):
-        values = np.array(values, dtype=object)
+        values = _objects(name, values)
     if values.dtype == object:
         # Checking one value of each type is faster than checking every value.
         kinds = {type(value): value for value in values.ravel().tolist()}

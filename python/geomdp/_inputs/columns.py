@@ -3,6 +3,7 @@
 import importlib
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
@@ -282,7 +283,10 @@ def check_nulls(nulls: str) -> None:
 
 def only(name: Any, names: list[Any]) -> Any:
     """Return a name that one column has."""
-    found = names.count(name) if isinstance(name, Hashable) else 0
+    try:
+        found = Counter(names)[name]
+    except TypeError:  # It has no hash, as a list.
+        found = 0
     given = parameters.given(name).removeprefix("= ")
     if not found:
         raise KeyError(f"no column {given} in the frame: give one of {names}")

@@ -27,7 +27,10 @@ def keys_of(tables: Any, levels: Mapping[str, Any]) -> dict[Key, Fraction]:
         if not isinstance(each, str | tuple):
             wanted = "a column or a tuple of columns"
             raise TypeError(f"tables have a key of type {type(each).__name__}: give {wanted}")
-    parts = tables if isinstance(tables, Mapping) else dict.fromkeys(tables, 1)
+    try:
+        parts = tables if isinstance(tables, Mapping) else dict.fromkeys(tables, 1)
+    except TypeError:
+        raise TypeError(f"tables have a key without a hash: give {wanted}") from None
     if not parts or len(parts) < len(tables):
         raise ValueError(f"tables are empty or repeat one: give {wanted}")
     if (cells := math.prod(map(len, levels.values()))) > _MOST_CELLS:
@@ -50,9 +53,9 @@ def _key(given: Any, columns: list[str]) -> Key:
     items = given if isinstance(given, tuple) and not _is_depth(given) else (given,)
     pairs = [item if _is_depth(item) else (item, None) for item in items]
     for column, _ in pairs:
-        if column not in columns:
+        if not isinstance(column, str) or column not in columns:
             # A number may be a count.
-            what = repr(column) if isinstance(column, str) else "a key"
+            what = parameters.shown(column) if isinstance(column, str) else "a key"
             raise KeyError(f"tables have {what}, which is no column: give one of {columns}")
     if len({column for column, _ in pairs}) < len(pairs):
         raise ValueError("tables have a key with a column twice: give each column once")

@@ -255,7 +255,7 @@ class Hierarchy(Branches):
                 raise TypeError(
                     f"paths have one of type {type(path).__name__}: give text, or tuples of names"
                 )
-            if None in names:
+            if any(name is None for name in names):
                 raise ValueError(f"the path {parameters.shown(path)} has an empty name: give all")
             found.append(names)
         rows = [*map(list, zip_longest(*found))]

@@ -27,7 +27,7 @@ def checked(name: str, levels: Any) -> list[Any]:
 
     This refuses all that a frame or a file would refuse later, after a release is paid for.
     """
-    if not isinstance(levels, Sequence | np.ndarray) or isinstance(levels, str | bytes):
+    if not isinstance(levels, Sequence | np.ndarray) or not parameters.has_items(levels):
         raise TypeError(f"{name} are a {type(levels).__name__}: give a list")
     items, found = _listed(levels)
     try:

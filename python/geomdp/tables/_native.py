@@ -258,7 +258,10 @@ def items_of(series: Any, levels: Sequence[Any] = ()) -> list[Any]:
     if type_of(levels) is float and (precise := _precise(of_categories(series).dtype)) is not None:
         same = {precise(level): level for level in levels if level is not None}
         items = [same.get(item, item) for item in items]
-    missing = series.is_null()
+    try:
+        missing = series.is_null()
+    except ArithmeticError:  # From pandas, for a signalling NaN among objects.
+        return items
     if not missing.any():
         return items
     return [None if null else x for x, null in zip(items, missing.to_list(), strict=True)]
