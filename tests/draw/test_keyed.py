@@ -402,7 +402,7 @@ def test_tables_with_repeated_ids_raise(key: ReleaseKey) -> None:
     [
         ({}, TypeError, "name"),
         ({"name": ""}, ValueError, "name = '' is not accepted: give the name of the column"),
-        ({"name": 2020}, TypeError, "name = 2020 is not accepted: give a str"),
+        ({"name": 2020}, TypeError, "name = 2020 has type int: give a str"),
         ({"name": "n", "part": 1}, TypeError, "part = 1 is not accepted: give True or False"),
     ],
 )
