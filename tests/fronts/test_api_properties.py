@@ -406,7 +406,7 @@ ODD: list[Any] = [
     *(None, True, 1j, b"", b"1", "", "1", "x", np.str_("1"), "\ud800", "9" * 5000, object()),
     *(math.nan, math.inf, 10**400, Fraction(10**400, 3), 5e-324, np.float16(0.5), np.longdouble(1)),
     *(Decimal(text) for text in ("1", "NaN", "sNaN", "Infinity", "1E+999999")),
-    *(np.True_, np.timedelta64(3, "s"), np.datetime64("NaT"), pd.NA, pd.NaT, pd.Timestamp(0)),
+    *(np.True_, np.timedelta64(3, "s"), np.datetime64("NaT", "s"), pd.NA, pd.NaT, pd.Timestamp(0)),
     *([], {}, set(), {1: 2}, range(2), iter([1]), memoryview(b"1"), ["\ud800"], [None], [math.nan]),
     *(np.array(value) for value in (1, 1.0, "1", None, [], [[1]], [0.5, math.nan], ["1", "2"])),
     *(pd.Series([1]), pd.DataFrame({"a": [1]}), np.ma.masked_array([1, 2], [True, False])),
