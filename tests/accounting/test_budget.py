@@ -1,6 +1,7 @@
 """Budgets, in memory and in ledgers: one limit, whoever spends and whenever it is interrupted."""
 
 import contextlib
+import io
 import itertools
 import math
 import multiprocessing
@@ -665,7 +666,10 @@ def test_the_work_of_a_booking_does_not_grow_with_the_history(
     for before, after in zip(early, [work(book), work(look)], strict=True):
         assert after.bytecodes < 1.2 * before.bytecodes, (before, after)
         assert after.memory < before.memory + 1000, (before, after)
-        assert after.read < before.read + 1000, (before, after)
+        # Each of up to three reads fills a buffer: 128 KiB since Python 3.14, more than the early
+        # history.
+        ahead = 3 * len(views) * io.DEFAULT_BUFFER_SIZE
+        assert after.read < before.read + ahead + 1000, (before, after)
 
 
 def test_killed_between_booking_and_release_loses_budget(tmp_path: Path) -> None:
