@@ -2,8 +2,10 @@
 
 In the file of a fault's head, `old`, which is there once, becomes `new`, and `test` must fail: a
 file of Python tests or one of them, a program, or options of `cargo test -p geomdp-core`. If it
-passes, a promise is not checked. A fault that cargo-mutants makes by itself (`make mutants`), or
-that a test plants itself, as tests/draw/test_primitives.py does, needs no entry.
+passes, a promise is not checked. `needs` names the processor features without which the test does
+not run that code; a processor that lacks one leaves the fault to others. A fault that cargo-mutants
+makes by itself (`make mutants`), or that a test plants itself, as tests/draw/test_primitives.py
+does, needs no entry.
 
     scripts/plant_faults.py [WORD ...]   all, or those with one of these words in their names
     ... --of core                        those in Rust and in proofs, or --of package the others
@@ -76,6 +78,7 @@ class Fault:
     old: str
     new: str
     test: str
+    needs: str = ""
 
 
 def faults() -> list[Fault]:
@@ -99,10 +102,17 @@ def by_pytest(test: str) -> bool:
 
 
 @cache
-def installed_core() -> str:
-    """Return the compiled module of the installed package."""
-    run = [PYTHON, "-c", "import geomdp._core; print(geomdp._core.__file__)"]
+def installed(expression: str) -> str:
+    """Return what an expression of the installed package is."""
+    run = [PYTHON, "-c", f"import geomdp, geomdp._core; print({expression})"]
     return subprocess.run(run, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def lacked(needs: str) -> list[str]:
+    """Return the features among these that this processor lacks."""
+    found = re.search("; has (.*); lacks", installed("geomdp.kernel()"))
+    assert found
+    return [name for name in needs.split() if name not in found[1].split()]
 
 
 def failure(test: str, built: bool = False) -> str | None:
@@ -128,7 +138,7 @@ def failure(test: str, built: bool = False) -> str | None:
         shutil.rmtree(site, ignore_errors=True)
         if built:
             shutil.copytree(tree / LAYER, site / "geomdp")
-            shutil.copy(installed_core(), site / "geomdp")
+            shutil.copy(installed("geomdp._core.__file__"), site / "geomdp")
         else:
             profile = environment | ({} if test in OF_MACHINE_CODE else QUICK)
             profile["PATH"] = f"{Path(PYTHON).parent}:{profile['PATH']}"  # for maturin
@@ -228,6 +238,8 @@ def main() -> int:
         chosen = [each for each in chosen if each.file.startswith(CORE) == (given.of == "core")]
     if given.gate:
         chosen = of_the_change(chosen)
+    waiting = [fault for fault in chosen if lacked(fault.needs)]
+    chosen = [fault for fault in chosen if fault not in waiting]
     # A Python test that fails is run again without the fault; others run once without any.
     tests = set() if given.gate else {each.test for each in chosen if not by_pytest(each.test)}
     if given.checked:
@@ -247,6 +259,9 @@ def main() -> int:
                 found.append(False)
     caught = [each for each in found if each is not None]
     print(f"{sum(caught)} of {len(caught)} faults caught")
+    for fault in waiting:
+        features = " and ".join(lacked(fault.needs))
+        print(f"not planted, as this processor lacks {features}: {fault.name}")
     if left := len(found) - len(caught):
         print(f"{left} faults are left for `make nightly`")
     return 0 if caught and all(caught) else 1

@@ -122,6 +122,34 @@ def test_crash_is_a_failure_of_a_test(body: str, found: Any, tmp_path: Path) -> 
         assert plant_faults.failing("./test_it.py", done) == found
 
 
+def test_fault_waits_for_a_processor_that_runs_its_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """CI once ran on a processor without AVX-512, whose code no fault can break there."""
+    needed = {fault.name: fault.needs for fault in plant_faults.faults() if fault.needs}
+    named = set(re.findall(r'"(\w+)"', (ROOT / "rust/core/src/draw/simd.rs").read_text()))
+    assert {name for needs in needed.values() for name in needs.split()} <= named
+    script = (ROOT / "scripts/constant_time.sh").read_text()
+    looked_for = re.findall(r"grep -qw (\w+) /proc/cpuinfo", script)
+    [(waiting, needs)] = [
+        (fault.name, fault.needs) for fault in plant_faults.faults() if fault.test.endswith(" msan")
+    ]
+    assert [needs] == looked_for
+
+    # The second of these words' faults is in the same code, and its test runs anywhere.
+    monkeypatch.setattr(plant_faults, "plant", lambda tree: None)
+    monkeypatch.setattr(plant_faults, "catches", lambda fault, end: fault.name != waiting)
+    monkeypatch.setattr(sys, "argv", ["plant_faults.py", "--gate", "1", waiting])
+    monkeypatch.setattr(plant_faults, "of_the_change", lambda among: among)
+    for has, status in [("aes avx2", 0), ("aes avx2 avx512dq", 1)]:
+        kernel = f"its name: tape by aes; has {has}; lacks what it lacks"
+        monkeypatch.setattr(plant_faults, "installed", lambda expression, kernel=kernel: kernel)
+        assert plant_faults.main() == status
+    few, all_ = capsys.readouterr().out.split("1 of 1 faults caught\n")[1].split("\n", 1)
+    assert few == f"not planted, as this processor lacks avx512dq: {waiting}"
+    assert all_ == "1 of 2 faults caught\n"
+
+
 @pytest.mark.parametrize("given", [{}, {"CI": "true"}, {"INSTALL": "1"}])
 def test_programs_are_installed_only_under_ci_or_on_request(
     given: dict[str, str], tmp_path: Path
