@@ -4,9 +4,7 @@ VENV := .venv
 PYTHON ?= python3
 PY := $(VENV)/bin/python
 CRITERION ?= --quick
-# Runs a check; with RECORD=1, also keeps its figures. Only whole runs are recorded.
-RECORDED := $(PYTHON) scripts/evidence.py record
-export RECORD
+CHECKS := $(PYTHON) scripts/checks.py
 # Installs R and what its package needs.
 R_PACKAGES := bash scripts/install.sh program Rscript r-base-core && \
 	for each in jsonlite knitr reticulate rmarkdown; do \
@@ -23,7 +21,7 @@ help:            ## this list
 demo: $(VENV)/.demo ## set up, then add noise to real counts: the main job
 	$(PY) examples/berkeley_admissions.py
 
-test:            ## the whole test suite
+test:            ## the test suite: a third of the cases of tests with many; ALL=1 all
 	$(MAKE) --no-print-directory --jobs=2 test-core test-package
 
 # Cargo builds the first while pip installs what the second needs. `make nightly` has tapes of more
@@ -34,7 +32,8 @@ test-core:
 	MAKEFLAGS= cargo test --locked --quiet -p geomdp-core --doc
 
 test-package: develop
-	$(PY) -m pytest --numprocesses auto
+	TURN=$(if $(ALL),,$(shell git rev-parse HEAD)) WHOLE="$(if $(ALL),,$(shell $(PY) scripts/checks.py whole))" $(PY) -m pytest --numprocesses auto \
+		$(if $(ALL),,--ignore tests/draw/test_primitives.py)
 
 ## While you work
 
@@ -44,15 +43,16 @@ quick: $(VENV)/.tools ## build in place, ruff, mypy, and the tests of what chang
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
-	$(PY) scripts/quick.py
+	$(PY) scripts/checks.py quick
 
 ## What gates a change: `make test`, then `make gate`, which calls those of these that the change touches
 
 gate: develop    ## everything else that gates a change, with the time of each step
-	$(PY) scripts/gate.py
+	$(PY) scripts/checks.py gate
+	$(PYTHON) scripts/plant_faults.py --gate 3
 
-evidence:        ## compare docs/evidence.md with the records of long checks; WRITE=1 renders it
-	$(PYTHON) scripts/evidence.py $(if $(WRITE),--write)
+evidence:        ## the state of all checks; WRITE=1 renders the figures on the pages
+	$(CHECKS) $(if $(WRITE),figures --write)
 
 lint: develop    ## formatters, linters, types, stubs
 	cargo fmt --all --check
@@ -78,12 +78,12 @@ proof: develop   ## the machine-checked proof, its draw against the kernel, and 
 	bash scripts/install.sh program coqc coq
 	bash scripts/install.sh program /usr/lib/ocaml/zarith/zarith.cmxa libzarith-ocaml-dev
 	mkdir -p target && cargo run --locked --quiet --release -p geomdp-core --example proof_model > target/Model.v
-	$(if $(DAY),,$(RECORDED) proof) $(PYTHON) tests/draw/check_proof.py $(if $(DAY),--day) target/Model.v -- $(PY) tests/draw/check_certificates.py
+	$(PYTHON) tests/draw/check_proof.py $(if $(DAY),--day) target/Model.v -- $(PY) tests/draw/check_certificates.py
 	$(PY) tests/draw/make_vectors.py --check
 
 proof-certificates: develop   ## certificates of the documentation's mechanisms, evaluated in Coq
 	bash scripts/install.sh program coqc coq
-	$(RECORDED) proof-certificates $(PY) tests/draw/prove_certificates.py
+	$(PY) tests/draw/prove_certificates.py
 
 wheel:           ## build the wheel, with TWICE=--twice twice to compare; try it in an empty environment
 	PYTHON="$(PYTHON)" bash scripts/check_wheel.sh $(TWICE)
@@ -93,7 +93,7 @@ ct: develop      ## constant time, checked on the machine code by valgrind; DAY=
 	DAY=$(DAY) bash scripts/constant_time.sh
 
 pythons: develop ## the whole suite on CPython 3.13 and 3.14, with the newest libraries; needs root and Debian
-	PYTHON="$(PY)" $(RECORDED) pythons bash scripts/pythons.sh
+	PYTHON="$(PY)" bash scripts/pythons.sh
 
 oldest: develop  ## the whole suite with the oldest libraries that are supported
 	PYTHON="$(PY)" bash scripts/oldest.sh
@@ -102,16 +102,19 @@ instructions:    ## instructions of every piece of a release, against the record
 	bash scripts/install.sh program valgrind
 	$(PYTHON) tests/constant_time/count_instructions.py
 
+primitives: develop ## z3: the primitives of the kernel's source, for all words
+	$(PY) -m pytest --numprocesses auto tests/draw/test_primitives.py
+
 machine-code: develop ## z3: the portable kernel's instructions give the specified outputs, for all words and counts
 	bash scripts/install.sh program gdb
 	bash scripts/install.sh extras machine-code
 	$(PY) tests/draw/prove_machine_code.py
 
 arm64: develop   ## on an emulated AArch64 processor: STEPS of scripts/arm64.sh, all unless given; needs root and Debian
-	PYTHON="$(PY)" $(if $(STEPS),,$(RECORDED) arm64) bash scripts/arm64.sh $(STEPS)
+	PYTHON="$(PY)" bash scripts/arm64.sh $(STEPS)
 
 windows:         ## the tests of the core on Windows, by wine; needs root and Debian
-	$(RECORDED) windows bash scripts/windows.sh
+	bash scripts/windows.sh
 
 faults: $(VENV)/.engines ## plant FAULTS, all unless given, or those OF=core or OF=package; a test must catch each
 	bash scripts/install.sh program coqc coq
@@ -121,11 +124,10 @@ faults: $(VENV)/.engines ## plant FAULTS, all unless given, or those OF=core or 
 	bash scripts/install.sh extras site
 	bash scripts/install.sh program chromium
 	$(R_PACKAGES)
-	$(if $(filter-out --checked,$(FAULTS)),,$(if $(OF),$(RECORDED) faults-$(OF))) \
-		$(PYTHON) scripts/plant_faults.py $(if $(OF),--of $(OF)) $(FAULTS)
+	$(PYTHON) scripts/plant_faults.py $(if $(OF),--of $(OF)) $(FAULTS)
 
 clusters: $(VENV)/.engines ## on Spark, Dask and Ray, with workers that are killed; DAY=1 leaves most to the night
-	$(if $(DAY),,$(RECORDED) clusters) $(PY) -m pytest tests/clusters \
+	$(PY) -m pytest tests/clusters \
 		tests/privacy/test_tracebacks.py $(if $(DAY),-m "not night")
 
 backends: develop ## the OpenDP backend, against older versions of OpenDP; DAY=1 the oldest
@@ -153,15 +155,12 @@ readers: develop ## the reader in R against the library, and its package: R CMD 
 
 ## Before a release, or by night: all of the gate, whatever was touched, and an hour of searches
 
-nightly: test    ## all of the above, all faults, mutants of changed lines, fuzzing, all tapes up to 2^26 draws
-	$(MAKE) lint pythons oldest ct instructions machine-code arm64 windows clusters backends demo \
-		examples site readers unlucky fuzz-readers sweep deny proof proof-certificates
-	$(MAKE) wheel TWICE=--twice
-	$(MAKE) faults OF=core FAULTS=--checked
-	$(MAKE) faults OF=package FAULTS=--checked
+nightly: develop ## the whole suite, and every check with inputs that changed since it passed
+	$(MAKE) test ALL=1
+	$(CHECKS) run
+	$(MAKE) faults FAULTS="--checked --owed"
+	$(PY) scripts/mutate.py --since "$$(git rev-list -1 --before=yesterday HEAD)"
 	$(MAKE) mutants BASE="$$(git rev-list -1 --before=yesterday HEAD)"
-	$(MAKE) fuzz TARGETS="plan kernel fold coins"
-	$(MAKE) exhaustive DRAW_BITS=26
 	$(PY) benches/around.py --turns 1 # its rows still run; no time decides
 
 unlucky: develop ## most tests again, in turns with noise as unlucky as one release in a million
@@ -170,47 +169,45 @@ unlucky: develop ## most tests again, in turns with noise as unlucky as one rele
 		$(addprefix tests/,accounting accuracy compat documents fronts privacy tables)
 
 fuzz: develop    ## fuzz the TARGETS, all unless given, SECONDS_EACH, 60 unless given
-	PYTHON="$(PY)" $(if $(TARGETS),,$(RECORDED) fuzz) bash scripts/fuzz.sh $(or $(TARGETS),plan kernel fold coins)
-	$(if $(TARGETS),,PYTHON="$(PY)" $(RECORDED) fuzz-python bash scripts/fuzz.sh python)
+	PYTHON="$(PY)" bash scripts/fuzz.sh $(or $(TARGETS),plan kernel fold coins)
+	$(if $(TARGETS),,PYTHON="$(PY)" bash scripts/fuzz.sh python)
 
 fuzz-readers: develop ## the readers of files on 26,000 files whose digests fit, in processes of their own: minutes
-	$(RECORDED) fuzz-readers $(PY) tests/tables/fuzz_readers.py
+	$(PY) tests/tables/fuzz_readers.py
 
 exhaustive:      ## all tapes of settings with up to 2^DRAW_BITS draws, or else of all: hours; ONLY names a test
 	GEOMDP_DRAW_BITS=$(or $(DRAW_BITS),64) \
-		$(if $(ONLY),,$(RECORDED) exhaustive$(addprefix -,$(DRAW_BITS))) \
 		cargo test --locked --release -p geomdp-core --test exhaustive -- --nocapture \
 		$(if $(DRAW_BITS),,--include-ignored) $(ONLY)
 
 sweep: develop   ## certificates of thousands of settings, through the verifier
-	$(RECORDED) sweep $(PY) tests/draw/sweep_certificates.py
+	$(PY) tests/draw/sweep_certificates.py
 
 deny:            ## licences and sources of all crates; installs cargo-deny, which takes minutes
 	bash scripts/install.sh crate cargo-deny
 	cargo deny --offline check bans licenses sources
 
 rival-suites: develop ## the test suites of diffprivlib, and of OpenDP with OPENDP=checkout, on our classes
-	$(RECORDED) diffprivlib $(PY) tests/compat/rival_suites.py diffprivlib
-	$(if $(OPENDP),$(RECORDED) opendp $(PY) tests/compat/rival_suites.py opendp --suite $(OPENDP))
+	$(PY) tests/compat/rival_suites.py diffprivlib
+	$(if $(OPENDP),$(PY) tests/compat/rival_suites.py opendp --suite $(OPENDP))
 
 ## Hours
 
-long:            ## all of these
-	$(MAKE) exhaustive mutants endurance audit dudect
-	$(MAKE) fuzz SECONDS_EACH=720
+long:            ## all of these that are owed
+	$(CHECKS) run exhaustive mutants endurance audit dudect fuzz
 
 mutants:         ## mutation testing of the core: hours; only the lines changed since BASE, if given
 	bash scripts/install.sh crate cargo-mutants
-	$(if $(BASE),,$(RECORDED) mutants) bash scripts/mutants.sh $(BASE)
+	bash scripts/mutants.sh $(BASE)
 
 endurance: develop ## 10^10 draws, in constant memory
-	$(RECORDED) endurance $(PY) tests/draw/long_run.py
+	$(PY) tests/draw/long_run.py
 
 audit: develop   ## the observed loss of 10^9 draws, against the nominal one
-	$(RECORDED) audit $(PY) tests/draw/audit.py
+	$(PY) tests/draw/audit.py
 
 dudect: develop  ## times by count and by noise, compared by Welch's t: half an hour
-	$(RECORDED) dudect $(PY) benches/dudect.py
+	$(PY) benches/dudect.py
 
 ## Speed; nothing of it gates
 
@@ -281,7 +278,7 @@ clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
 .PHONY: help demo test test-core test-package quick gate evidence rival-suites lint proof \
-	proof-certificates wheel pythons oldest ct instructions machine-code arm64 windows faults \
+	proof-certificates primitives wheel pythons oldest ct instructions machine-code arm64 windows faults \
 	clusters backends examples notebooks site readers nightly unlucky fuzz fuzz-readers exhaustive sweep \
 	deny long \
 	mutants endurance audit dudect bench older bench-clusters rivals scaling criterion \

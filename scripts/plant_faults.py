@@ -1,7 +1,8 @@
 """Plant the faults of tests/*/faults.toml in a copy of the tree, one at a time: `make faults`.
 
-In the file of a fault's head, `old`, which is there once, becomes `new`, and `test` must fail: a
-file of Python tests or one of them, a program, or options of `cargo test -p geomdp-core`. If it
+A fault has a line below its test: `old`, which is in one file of the repository once, becomes `new`,
+and the test must fail: a file of Python tests, or `test` in it, a program, or options of `cargo test
+-p geomdp-core`. `file` says which file, where `old` is in several. If it
 passes, a promise is not checked. `needs` names the processor features without which the test does
 not run that code; a processor that lacks one leaves the fault to others. A fault that cargo-mutants
 makes by itself (`make mutants`), or that a test plants itself, as tests/draw/test_primitives.py
@@ -10,8 +11,13 @@ does, needs no entry.
     scripts/plant_faults.py [WORD ...]   all, or those with one of these words in their names
     ... --of core                        those in Rust and in proofs, or --of package the others
     ... --checked                        the tests are known to pass without a fault
-    ... --gate MINUTES                   as --checked, for so long: faults in files that the change
-                                         touches, and a tenth of the others in turn
+    ... --gate MINUTES                   as --checked, for so long: those whose file, test or entry
+                                         is another than on main, and a tenth of the others in turn
+    ... --owed                           those that were not caught yet with this file, test and entry
+
+Faults in Python code are planted in forked children (`planted.py`), the others in copies of the tree.
+`evidence/faults.tsv` has a line for each fault that was caught, with a hash of the three: branches
+that add lines merge by themselves (`.gitattributes`).
 """
 
 import argparse
@@ -32,7 +38,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from gate import changed, turn
+import planted
+from checks import main_tree, turn
+from inputs import Tree
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYER = Path("python/geomdp")
@@ -55,6 +63,24 @@ NIGHT = (
 #: Folders whose faults are `--of core`: their tests take longest, as most compile the copy.
 CORE = ("rust/", "proofs/")
 QUICK = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16"}
+#: Ends of names of files that have faults.
+KINDS = (
+    ".py",
+    ".rs",
+    ".v",
+    ".js",
+    ".md",
+    ".css",
+    ".c",
+    ".sh",
+    ".toml",
+    ".R",
+    ".html",
+    ".json",
+    ".yml",
+    ".ipynb",
+    "Makefile",
+)
 IGNORED = (".git", ".venv", "target", "dist", "*.so", "__pycache__")
 #: The tree of this thread.
 local = threading.local()
@@ -81,19 +107,77 @@ class Fault:
     needs: str = ""
 
 
+@cache
+def sources() -> dict[str, str]:
+    """Return the texts in which a fault may be."""
+    run = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return {
+        name: (ROOT / name).read_text()
+        for name in names.splitlines()
+        if name.endswith(KINDS) and not name.endswith("faults.toml") and (ROOT / name).is_file()
+    }
+
+
+def place(name: str, old: str, file: str) -> str:
+    """Return the file with the place of a fault, or exit if there is not one such place."""
+    found = [file] if file else [each for each, text in sources().items() if old in text]
+    if len(found) != 1 or (ROOT / found[0]).read_text().count(old) != 1:
+        sys.exit(f"{name}: its text is not in {file or 'the repository'} once: {found}")
+    return found[0]
+
+
 def faults() -> list[Fault]:
-    """Return all faults; exit if the place of one is not in its file once."""
-    layers = [tomllib.loads(path.read_text()) for path in sorted(ROOT.glob("tests/*/faults.toml"))]
-    found = [
-        Fault(name, file, **fault)
-        for layer in layers
-        for file, each in layer.items()
-        for name, fault in each.items()
-    ]
-    for fault in found:
-        if (ROOT / fault.file).read_text().count(fault.old) != 1:
-            sys.exit(f"{fault.name}: its line is not in {fault.file} once")
+    """Return all faults; a text that is once in the repository needs no `file`."""
+    found = []
+    for path in sorted(ROOT.glob("tests/*/faults.toml")):
+        for test, each in tomllib.loads(path.read_text()).items():
+            for name, row in each.items():
+                file = place(name, row["old"], row.get("file", ""))
+                whole = f"{test}::{row['test']}" if "test" in row else test
+                found.append(Fault(name, file, row["old"], row["new"], whole, row.get("needs", "")))
     return found
+
+
+def key(fault: Fault, tree: Tree) -> str:
+    """Return a hash of what says whether a fault is caught: its entry, its file and its test."""
+    test = fault.test.split("::")[0].split()[0]
+    if test.startswith(
+        "--"
+    ):  # `--test draw split::`: the file or folder of that name, or the source
+        name = re.search(r"--test (\w+)", fault.test)
+        files = (
+            tree.below(f"rust/core/tests/{name[1]}*") | tree.below(f"rust/core/tests/{name[1]}/")
+            if name
+            else set()
+        )
+    else:
+        files = {test} & tree.files.keys()
+    return tree.key({fault.file, *files} & tree.files.keys(), fault.old, fault.new, fault.test)
+
+
+def caught_before() -> set[tuple[str, str]]:
+    """Return the names and keys on record."""
+    file = ROOT / "evidence/faults.tsv"
+    lines = file.read_text().splitlines() if file.exists() else []
+    return {(name, key) for name, key in (line.split("\t") for line in lines)}
+
+
+def record(found: dict[str, str], names: set[str]) -> None:
+    """Keep the keys of faults that were caught; a fault that is gone keeps no line."""
+    kept = {name: key for name, key in caught_before() if name in names} | found
+    lines = [f"{name}\t{key}\n" for name, key in sorted(kept.items())]
+    (ROOT / "evidence/faults.tsv").write_text("".join(lines))
+
+
+def is_forked(fault: Fault) -> bool:
+    """Whether a forked child imports the changed file."""
+    return (
+        fault.file.startswith("python/geomdp/")
+        and fault.file.endswith(".py")
+        and by_pytest(fault.test)
+        and not fault.test.startswith((*NIGHT, "tests/documents/"))
+    )
 
 
 def by_pytest(test: str) -> bool:
@@ -209,15 +293,29 @@ def catches(fault: Fault, end: float) -> bool | None:
     return word == "caught"
 
 
+def forks(chosen: list[Fault]) -> set[str]:
+    """Plant faults in forked children; return the names of those that are caught."""
+    texts = {file: (ROOT / file).read_text() for file in {fault.file for fault in chosen}}
+    all_ = [
+        planted.Planted(f.name, f.file, texts[f.file].replace(f.old, f.new), f.test) for f in chosen
+    ]
+
+    def show(found: planted.Planted) -> None:
+        word = "caught" if found.outcome == "caught" else "MISSED"
+        print(f"{word:>7}  {found.name}: {found.by or found.test}", flush=True)
+
+    return {found.name for found in planted.plant(all_, show) if found.outcome == "caught"}
+
+
 def of_the_change(among: list[Fault]) -> list[Fault]:
-    """Return the faults in files that the change touches, and a rotating tenth of the others."""
-    files, place = changed(), turn()
+    """Return the faults with another key than on main, and a rotating tenth of the others."""
+    tree, main, place = Tree(), main_tree(), turn()
     among = [fault for fault in among if not fault.test.startswith(NIGHT)]
-    touched = [fault for fault in among if files is None or fault.file in files]
+    other = [fault for fault in among if main is None or key(fault, tree) != key(fault, main)]
     # If there are too many, each change begins with different ones.
-    random.Random(place).shuffle(touched)
-    others = [fault for fault in among if fault not in touched]
-    return touched + others[place % 10 :: 10]
+    random.Random(place).shuffle(other)
+    others = [fault for fault in among if fault not in other]
+    return other + others[place % 10 :: 10]
 
 
 def options(words: list[str] | None = None) -> argparse.Namespace:
@@ -225,6 +323,7 @@ def options(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("words", nargs="*", help="of the names of faults; all unless given")
     parser.add_argument("--of", choices=["core", "package"], help="only these; both unless given")
     parser.add_argument("--checked", action="store_true", help="the tests pass without a fault")
+    parser.add_argument("--owed", action="store_true", help="those without a record")
     parser.add_argument("--gate", type=float, metavar="MINUTES", help="only those of the change")
     return parser.parse_args(words)
 
@@ -238,8 +337,13 @@ def main() -> int:
         chosen = [each for each in chosen if each.file.startswith(CORE) == (given.of == "core")]
     if given.gate:
         chosen = of_the_change(chosen)
+    tree, every = Tree(), {fault.name for fault in faults()}
+    if given.owed:
+        chosen = [each for each in chosen if (each.name, key(each, tree)) not in caught_before()]
     waiting = [fault for fault in chosen if lacked(fault.needs)]
     chosen = [fault for fault in chosen if fault not in waiting]
+    forked, chosen = [f for f in chosen if is_forked(f)], [f for f in chosen if not is_forked(f)]
+    names = forks(forked)
     # A Python test that fails is run again without the fault; others run once without any.
     tests = set() if given.gate else {each.test for each in chosen if not by_pytest(each.test)}
     if given.checked:
@@ -257,6 +361,13 @@ def main() -> int:
             for test in filter(None, without):
                 print(f"{test} fails without any fault")
                 found.append(False)
+    names |= {fault.name for fault, each in zip(chosen, found, strict=False) if each}
+    found += [fault.name in names for fault in forked]
+    if not given.gate:
+        record(
+            {fault.name: key(fault, tree) for fault in forked + chosen if fault.name in names},
+            every,
+        )
     caught = [each for each in found if each is not None]
     print(f"{sum(caught)} of {len(caught)} faults caught")
     for fault in waiting:
@@ -264,7 +375,7 @@ def main() -> int:
         print(f"not planted, as this processor lacks {features}: {fault.name}")
     if left := len(found) - len(caught):
         print(f"{left} faults are left for `make nightly`")
-    return 0 if caught and all(caught) else 1
+    return 0 if all(caught) and (caught or given.owed) else 1
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """A plugin of pytest that repeats each test with noise as unlucky as one release in a million.
 
 No test may fail by chance with probability above 1e-6. `make unlucky` runs each test as it is, to
-count its releases, and then in turns. In each turn one release has noise in a tail of probability
-1e-6: either one of its counts is as far off as that, or the sum of all its noise is. A test that
-fails so, and not without, fails by chance. Noise from a known key stays as it is, and so do the
+count its releases, and then in turns. In the first turn no release has any noise, as long as all of
+them together have none with a probability above 1e-6: two releases are equal then, and estimates
+are exact. In each other turn one release has noise in a tail of probability 1e-6: either one of its
+counts is as far off as that, or the sum of all its noise is. A test that fails so, and not without,
+fails by chance. Noise from a known key stays as it is, and so do the
 places of `top`, tiers, folded noise, samplers and the noise of other processes.
 
 UNLUCKY_TURNS is the number of turns of each test, UNLUCKY_SECONDS the time after which a test gets
@@ -37,13 +39,26 @@ Core, release_not_private = _core.Mechanism, _core.release_not_private
 class Turn:
     """The releases of a turn so far, and the unlucky one, if any."""
 
-    def __init__(self, seed: str = "", among: int = 0) -> None:
+    def __init__(self, seed: str = "", among: int = 0, silent: bool = False) -> None:
         self.choice, self.releases, self.done = random.Random(seed), 0, "as it is"
         self.unlucky = self.choice.randrange(among) if among else None
+        #: The logarithm of the probability that is left for releases without noise.
+        self.left = -math.log(CHANCE) if silent else 0.0
+
+    def silence(self, exact: Any, out: Any, rate: float, limits: tuple[int, int]) -> None:
+        """Leave out the noise of a release, while that is likely enough."""
+        a = math.exp(-rate)
+        cost = out.size * math.log((1 + a) / -math.expm1(-rate))
+        if cost <= self.left:
+            self.left -= cost
+            self.done = f"no noise, which has probability {CHANCE * math.exp(self.left):.2g}"
+            out[:] = [min(max(int(each), limits[0]), limits[1]) for each in exact]
 
     def spoil(self, exact: Any, out: Any, ratio: Any, limits: tuple[int, int]) -> None:
         """Give a release its luck; the counts are in one dimension."""
         self.releases += 1
+        if self.left and ratio is not None and out.size and Fraction(*ratio) > 2.0**-60:
+            self.silence(exact, out, float(Fraction(*ratio)), limits)
         rare = ratio is None or not 2.0**-60 < Fraction(*ratio) < -math.log(CHANCE)
         if self.releases - 1 != self.unlucky or not out.size or rare:
             return
@@ -100,10 +115,10 @@ def pytest_runtest_protocol(item: Any, nextitem: Any) -> bool:
     Mechanism.turn, last = Turn(), time.monotonic() + SECONDS
     reports = runtestprotocol(item, log=False, nextitem=None)
     among = Mechanism.turn.releases
-    for number in range(min(TURNS, 3 * among)):
+    for number in range(-1 if among else 0, min(TURNS, 3 * among)):
         if time.monotonic() > last or not all(each.passed for each in reports):
             break
-        Mechanism.turn = Turn(f"{SEED} {item.nodeid} {number}", among)
+        Mechanism.turn = Turn(f"{SEED} {item.nodeid} {number}", among * (number >= 0), number < 0)
         item._initrequest()
         reports = runtestprotocol(item, log=False, nextitem=None)
     for each in reports:

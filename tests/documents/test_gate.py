@@ -1,4 +1,4 @@
-"""The change that the gate looks at: `make gate`."""
+"""Faults, programs that are installed, and files that commands name."""
 
 import os
 import re
@@ -6,88 +6,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import gate
 import plant_faults
 import pytest
-import quick
 
-from geomdp.tables._engines import CLUSTERS
-
-ROOT = gate.ROOT
-#: Old commits: the clock decides nothing.
-DATE = "2001-01-01T00:00:00Z"
-
-
-def git(*arguments: str) -> str:
-    who = ["-c", "user.name=n", "-c", "user.email=n@example.org"]
-    return gate.git(*who, *arguments)
-
-
-def commit(name: str) -> str:
-    file = gate.ROOT / name
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(name * 10)
-    git("add", ".")
-    git("commit", "--message", name, "--date", DATE)
-    return git("rev-parse", "HEAD")
-
-
-@pytest.fixture
-def first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the first commit of a repository on main."""
-    if not shutil.which("git"):
-        pytest.skip("needs git")
-    monkeypatch.setattr(gate, "ROOT", tmp_path)
-    monkeypatch.delenv("BASE", raising=False)
-    monkeypatch.setenv("GIT_COMMITTER_DATE", DATE)
-    git("init", "--initial-branch=main")
-    return commit("proofs/one")
-
-
-def test_branch_is_compared_with_main(first: str) -> None:
-    git("switch", "--create", "branch")
-    commit("spark")
-    commit("rust/core/src/params/rate.rs")
-    git("switch", "main")
-    commit("on_main")
-    git("switch", "branch")
-    assert gate.changed() == ["rust/core/src/params/rate.rs", "spark"]
-    steps = gate.steps()
-    assert "proof" in steps
-    assert "clusters" not in steps
-
-
-def test_commits_that_origin_has_not_are_the_change(first: str) -> None:
-    git("update-ref", "refs/remotes/origin/main", first)
-    assert gate.changed() is None
-    commit("two")
-    assert gate.changed() == ["two"]
-
-
-def test_main_itself_counts_as_changed(first: str) -> None:
-    commit("two")
-    assert gate.changed() is None
-    steps = gate.steps()
-    assert {*gate.CHECKS["steps"], *gate.ALWAYS} == set(steps)
-    assert steps[: len(gate.LONG)] == gate.LONG
-
-
-def test_new_removed_and_renamed_files_count(first: str) -> None:
-    git("switch", "--create", "branch")
-    commit("two")
-    git("mv", "proofs/one", "one")
-    (gate.ROOT / "new").write_text("")
-    assert gate.changed() == ["one", "proofs/one", "two", "new"]
-
-
-def test_base_takes_the_place_of_main(first: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    second = commit("two")
-    for base, files in {first: ["two"], second: [], "all": None, "0" * 40: None}.items():
-        monkeypatch.setenv("BASE", base)
-        assert gate.changed() == files
+ROOT = plant_faults.ROOT
 
 
 def test_places_of_faults_and_their_tests_exist() -> None:
@@ -97,7 +21,7 @@ def test_places_of_faults_and_their_tests_exist() -> None:
     assert [test for test in tests if test[0] != "-" and not (ROOT / test).is_file()] == []
     # A fault stands beside its test.
     for path in (ROOT / "tests").glob("*/faults.toml"):
-        beside = re.findall(r'^test = "tests/(\w+)/', path.read_text(), re.MULTILINE)
+        beside = re.findall(r'^\["tests/(\w+)/', path.read_text(), re.MULTILINE)
         assert {*beside} <= {path.parent.name}
 
 
@@ -194,36 +118,6 @@ def test_only_the_script_installs_programs_and_demo_and_test_need_none() -> None
     ]
 
 
-def test_checks_cover_files_that_exist() -> None:
-    commands, steps, nightly = (gate.CHECKS[kind] for kind in ("commands", "steps", "nightly"))
-    covered = [commands, quick.COVERED, steps, nightly]
-    paths = {path for each in covered for some in each.values() for path in some}
-    assert [path for path in paths if not (ROOT / path).exists()] == []
-    targets = (ROOT / "Makefile").read_text()
-    assert [name for name in (*steps, *nightly) if f"\n{name}:" not in targets] == []
-    crates = re.findall(r"--test (\w+)", " ".join(commands))
-    assert [name for name in crates if not any(ROOT.glob(f"rust/core/tests/{name}*"))] == []
-
-
-def test_checks_of_a_folder_of_tests_cover_what_its_tests_import() -> None:
-    helpers = {path.stem for path in (ROOT / "tests").glob("*.py")}
-    missing = []
-    for name, covered in (gate.CHECKS["steps"] | gate.CHECKS["nightly"]).items():
-        for folder in [path for path in covered if re.fullmatch(r"tests/\w+/", path)]:
-            text = "".join(path.read_text() for path in (ROOT / folder).glob("*.py"))
-            used = set(re.findall(r"^(?:from|import) (\w+)", text, re.MULTILINE)) & helpers
-            files = [f"tests/{each}.py" for each in sorted(used)]
-            missing += [(name, file) for file in files if not file.startswith(tuple(covered))]
-    assert missing == []
-
-
-def test_every_test_covers_something_and_its_folder_is_on_the_map() -> None:
-    tests = [str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py")]
-    assert {test for test in tests if re.fullmatch(quick.TESTS, test)} == set(quick.COVERED)
-    named = (ROOT / "CONTRIBUTING.md").read_text().partition("## Where things are")[2]
-    assert {test.split("/")[1] for test in tests} - set(re.findall(r"`(\w+)`", named)) == set()
-
-
 def test_each_arrow_of_the_picture_has_a_command_and_a_fault_that_it_catches() -> None:
     text = (ROOT / "proofs/README.md").read_text()
     picture = re.findall(r"[├└]─ ([\w ]+?) ─*▶", text)
@@ -248,53 +142,6 @@ def test_each_arrow_of_the_picture_has_a_command_and_a_fault_that_it_catches() -
         test = tests[fault]
         program = "pytest" if plant_faults.by_pytest(test) else test.split()[0]
         assert ("cargo test" if program.startswith("--") else program) in called, fault
-
-
-def test_every_source_has_a_test() -> None:
-    sources = [*(ROOT / "python").rglob("*.py"), *ROOT.glob("rust/*/src/**/*.rs")]
-    names = [str(file.relative_to(ROOT)) for file in sources if "fuzz" not in file.parts]
-    # `make clusters` has the tests of these.
-    tables = "python/geomdp/tables"
-    engines = [f"{tables}/{name}" for name in ("_engines/", *CLUSTERS)]
-    assert [
-        name
-        for name in names
-        if not quick.closest(name)
-        and not gate.touched(gate.CHECKS["commands"], [name])
-        and not name.startswith((f"{tables}/__init__.py", *engines))
-    ] == []
-
-
-def test_the_longest_paths_say_what_to_run() -> None:
-    assert quick.closest("python/geomdp/tables/consistency.py") == [
-        "tests/tables/test_consistency.py"
-    ]
-    budgets = quick.closest("python/geomdp/_numerics/composition.py")
-    assert budgets == [f"tests/accounting/test_{name}.py" for name in ("accounting", "budget")]
-    assert quick.closest("nowhere.py") == []
-    kernel = ["rust/core/src/draw/kernel/mod.rs"]
-    assert len(gate.touched(gate.CHECKS["commands"], kernel)) == 3
-    assert gate.touched(gate.CHECKS["nightly"], kernel) == ["arm64", "machine-code", "windows"]
-
-
-@pytest.mark.parametrize(("passed", "given"), [(1, "6.0"), (7, "2.0"), (30, "1.0")])
-def test_planted_faults_come_last_in_the_time_that_is_left(
-    passed: float, given: str, first: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ran, clock = [], iter([0.0, 60 * passed, 60 * passed])
-
-    def run(step: str) -> tuple[str, float, int]:
-        ran.append(step)
-        return step, 0.0, int(step == "demo")
-
-    monkeypatch.setattr(gate, "run", run)
-    monkeypatch.setattr(gate.subprocess, "run", lambda *_, **__: None)
-    monkeypatch.setattr(gate, "steps", lambda: ["ct", "demo"])
-    monkeypatch.setattr(gate, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    assert gate.main() == 1
-    assert ran[2:] == [f"faults FAULTS=--gate={given}"]
-    words = ran[2].split("=", 1)[1].split()
-    assert plant_faults.options(words).gate == float(given)
 
 
 def test_files_that_commands_name_exist() -> None:

@@ -416,8 +416,8 @@ def test_means_of_sums_and_counts_hold_over_all_noise(
 @pytest.mark.parametrize("true", [[0, 1], [3, 4], [0, 30], [25, 25]])
 def test_shares_hold_over_all_noise(true: list[int]) -> None:
     """One outcome at a time, since a share is of the whole table."""
-    noise, masses = outcomes((1,), 1, (2,), 4)
-    table = Table([Axis("x", ["a", "b"])], true, 1, noise[0])
+    noise, masses = outcomes((1,), 3, (2,), 2)
+    table = Table([Axis("x", ["a", "b"])], true, 3, noise[0])
     for alpha in (0.4, 0.1):
         probability = np.zeros(3)
         for each, mass in zip(noise, masses, strict=True):

@@ -266,9 +266,9 @@ def test_rows_with_bounds_that_share_cells_have_parts_of_alpha() -> None:
 @pytest.mark.parametrize(("shape", "name", "by", "known"), [*cases()])
 def test_widths_never_grow_with_epsilon(shape: str, name: str, by: Any, known: bool) -> None:
     """For equal noisy counts. The search for the end of a ratio stops within a 64th of it."""
-    for alpha in (0.3, 0.05, 1e-3, 1e-5):
+    for alpha in (0.3, 1e-3):
         before: Any = math.inf
-        for epsilon in (Fraction(1, 4), 1, 3, 6, 10, 16, 25, 40, 60, 100, 1000):
+        for epsilon in (Fraction(1, 4), 1, 3, 10, 25, 60, 1000):
             found, _, _ = asked(shape, name, by, known, epsilon, alpha=alpha)
             # An interval of all numbers has the width NaN.
             now = (found["upper"] - found["lower"]).fillna(math.inf).to_numpy(np.float64)
