@@ -18,7 +18,7 @@ depend on earlier outputs only at delta 0; otherwise fix them in advance.
 (0.0, 1.0000000000000002)
 """
 
-from geomdp.accounting._bookings import Booking
+from geomdp.accounting._bookings import Booking, Protects
 from geomdp.accounting._budget import Budget
 from geomdp.accounting._compose import compose, compose_delta, rdp, split, zcdp
 from geomdp.accounting._distribution import LossDistribution, loss_distribution
@@ -29,6 +29,7 @@ __all__ = [
     "split",
     "Budget",
     "Booking",
+    "Protects",
     "loss_distribution",
     "LossDistribution",
     "zcdp",
@@ -36,5 +37,5 @@ __all__ = [
 ]
 
 # Pickles name this module, wherever a class is written.
-for _class in (Budget, Booking, LossDistribution):
+for _class in (Budget, Booking, Protects, LossDistribution):
     _class.__module__ = __name__

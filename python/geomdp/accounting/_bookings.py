@@ -18,6 +18,25 @@ from geomdp._numerics import composition
 Groups: TypeAlias = tuple[str, ...] | None
 
 
+class Protects(NamedTuple):
+    """Whom the loss of a release is about. The losses of a budget are about the same, so they add.
+
+    Attributes
+    ----------
+    unit : str
+        Who is protected: one record, or one individual, as a table's design calls them.
+    neighbours : str
+        Against which change of their records: "add-remove" or "change".
+
+    """
+
+    unit: str
+    neighbours: str
+
+    def __str__(self) -> str:
+        return f"each {self.unit!r}, neighbours={self.neighbours!r}"
+
+
 class Booking(NamedTuple):
     """One release in the history of a budget; ``pandas.DataFrame(budget.history)`` shows them.
 
@@ -40,6 +59,9 @@ class Booking(NamedTuple):
     tiers : tuple of pairs of str and Fraction
         For a table at several precisions, the name of each tier and the loss by those who see it,
         the last of which is `loss`; empty for most.
+    protects : Protects or None
+        Whom the loss is about, as a table states; None for a loss that was booked by itself, which
+        is taken to be about the individuals of the budget.
 
     Examples
     --------
@@ -59,6 +81,7 @@ class Booking(NamedTuple):
     groups: Groups
     ids: tuple[str, ...] = ()
     tiers: tuple[tuple[str, Fraction], ...] = ()
+    protects: Protects | None = None
 
     def _loss_of(self, seen: Collection[str]) -> Fraction:
         """Return the loss by readers who see these tiers; releases without tiers are for all."""
@@ -84,12 +107,13 @@ class Spent:
     number of its entries in one step, since a signal handler or another thread may read meanwhile.
     """
 
-    __slots__ = ("_labels", "_total", "entries")
+    __slots__ = ("_known", "_total", "entries")
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self._total: tuple[int, Fraction, dict[str, Fraction]] = 0, Fraction(0), {}
-        self._labels: tuple[int, dict[tuple[str | None, Groups], Booking]] = 0, {}
+        self._known: tuple[int, dict[tuple[str | None, Groups], Booking], Protects | None]
+        self._known = 0, {}, None
 
     def total(self, groups: Groups) -> Fraction:
         """Return the greatest sum of the costs for one individual."""
@@ -123,13 +147,23 @@ class Spent:
         """Return the bookings with individuals of these groups, the first one first."""
         return [each for each, _ in self.entries if meet(groups, each.groups)]
 
-    def check_new(self, label: str | None, groups: Groups) -> None:
-        """Refuse the label of a release that is booked: the same release runs again."""
-        n, found = self._labels
+    def check_new(self, label: str | None, groups: Groups, protects: Protects | None) -> None:
+        """Refuse the label of a release that is booked, and losses that do not add up.
+
+        The same release runs again, or it is about others than those before.
+        """
+        n, found, known = self._known
         new = self.entries[n:]
         for each in new:
             found.setdefault((each.booking.label, each.booking.groups), each.booking)
-        self._labels = n + len(new), found
+            known = known or each.booking.protects
+        self._known = n + len(new), found, known
+        if None not in (protects, known) and protects != known:
+            raise ValueError(
+                f"this release protects {protects}, and the budget {known}: their losses do not "
+                "add up. Give it another budget, or a design with the same; unit= is the word for "
+                "whom a record or an individual stands for"
+            )
         if label is not None and (label, groups) in found:
             raise ValueError(
                 f"label = {parameters.shown(label)} is not accepted: a release with it was booked "
@@ -203,6 +237,7 @@ class Asked(NamedTuple):
     loss: Any
     ids: tuple[str, ...]
     tiers: tuple[tuple[str, Fraction], ...]
+    protects: Protects | None
 
 
 class Store(Protocol):
@@ -235,11 +270,11 @@ class Memory:
                 "open a ledger in each process with Budget.open"
             )
         with self._lock:
-            self._spent.check_new(asked.label, asked.groups)
+            self._spent.check_new(asked.label, asked.groups, asked.protects)
             taken = decide(self._spent)
-            label, groups, loss, ids, tiers = asked
+            label, groups, loss, ids, tiers, protects = asked
             cost = composition.total(taken)
-            booking = Booking(label, loss, cost, now(), groups, ids, tiers)
+            booking = Booking(label, loss, cost, now(), groups, ids, tiers, protects)
             self._spent.entries.append(Entry(booking, taken))
 
 

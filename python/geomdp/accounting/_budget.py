@@ -22,6 +22,7 @@ from geomdp.accounting._bookings import (
     Entry,
     Groups,
     Memory,
+    Protects,
     Spent,
     Store,
     chosen,
@@ -41,6 +42,10 @@ _ABSENT = {"epsilon": "None", "delta": "0", "losses": "None", "rho": "None", "gr
 @_notebook.showable
 class Budget(Uncopied):
     """A limit on the total privacy loss, which refuses releases that would exceed it.
+
+    All its tables protect the same individuals against the same change, as their designs say by
+    `unit` and `neighbours`: the first one decides, and others are refused, since their losses would
+    not add up. A loss that is booked by itself says neither, so book only those of the same.
 
     A ``Budget(...)`` ends with its process, whereas :meth:`open` keeps a budget in a file. Any
     number of threads may share one, but it cannot be copied or pickled. A signal handler may read
@@ -169,11 +174,11 @@ class Budget(Uncopied):
 
         The ledger is a text file that only grows. It has a line of JSON for its head, for its end
         and for each release, with the label, the exact loss, the time, the groups that the release
-        is for, its tiers and the ids of its tables, and with nothing of the data. Each line has a
-        digest of itself and of the line before, so damage is noticed. Keep the ledger on a local
-        file system: on a network file system locks may fail, and two processes could spend the same
-        remainder. A ledger that is deleted, edited or replaced by an older copy forgets releases;
-        see :meth:`backup`. :func:`geomdp.tables.report` shows a ledger to an auditor.
+        is for, whom it protects, its tiers and the ids of its tables, and nothing of the data. Each
+        line has a digest of itself and of the line before, so damage is noticed. Keep the ledger on
+        a local file system: on a network file system locks may fail, and two processes could spend
+        the same remainder. A ledger that is deleted, edited or replaced by an older copy forgets
+        releases; see :meth:`backup`. :func:`geomdp.tables.report` shows a ledger to an auditor.
 
         Parameters
         ----------
@@ -431,14 +436,16 @@ class Budget(Uncopied):
         cells: Counter[Any],
         label: str | None,
         ids: tuple[str, ...] = (),
+        *,
         tiers: tuple[tuple[str, Fraction], ...] = (),
+        protects: Protects | None = None,
     ) -> None:
         """Book one release of this loss, given the losses of the cells that it consists of."""
         cost = zcdp_of(cells) if self._by_rho else exact
         if label is not None:
             parameters.check_text("label", label)
         with self._spending():
-            asked = Asked(label, self._groups, exact, ids, tiers)
+            asked = Asked(label, self._groups, exact, ids, tiers, protects)
             self._store.book(asked, lambda spent: self._take(cost, cells, spent))
 
     @contextmanager
@@ -698,17 +705,17 @@ def book_table(
     label: str | None,
     ids: tuple[str, ...],
     *,
-    neighbours: str = "add-remove",
+    protects: Protects,
     tiers: tuple[tuple[str, Fraction], ...] = (),
 ) -> None:
     """Book a release with the loss of the whole, which is at most the sum of those of its counts.
 
     A user's :meth:`Budget.book` takes that sum, and knows no ids of tables.
     """
-    if budget._groups is not None and neighbours == "change":
+    if budget._groups is not None and protects.neighbours == "change":
         raise ValueError(
             "a table with neighbours='change' is not accepted for a group: a change may move its "
             "individual to another group. Give the budget of all groups, or count with "
             "neighbours='add-remove'"
         )
-    budget._book(whole, losses, label, ids, tiers)
+    budget._book(whole, losses, label, ids, tiers=tiers, protects=protects)

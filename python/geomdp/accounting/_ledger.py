@@ -13,7 +13,17 @@ from typing import Any
 from geomdp._identity import stated
 from geomdp._inputs import parameters
 from geomdp._numerics import composition
-from geomdp.accounting._bookings import Asked, Booking, Decide, Entry, Spent, chosen, declared, now
+from geomdp.accounting._bookings import (
+    Asked,
+    Booking,
+    Decide,
+    Entry,
+    Protects,
+    Spent,
+    chosen,
+    declared,
+    now,
+)
 from geomdp.accounting._journal import Journal, Seen, parsed
 
 
@@ -41,7 +51,7 @@ class Ledger(Journal):
     def book(self, asked: Asked, decide: Decide) -> None:
         def entry(before: list[Entry]) -> dict[str, Any]:
             self._spent.entries = before
-            self._spent.check_new(asked.label, asked.groups)
+            self._spent.check_new(asked.label, asked.groups, asked.protects)
             taken = decide(self._spent)
             return {
                 "label": asked.label,
@@ -51,6 +61,7 @@ class Ledger(Journal):
                 **({} if asked.groups is None else {"groups": asked.groups}),
                 **({"ids": asked.ids} if asked.ids else {}),
                 **({"tiers": _texts(asked.tiers)} if asked.tiers else {}),
+                **({} if asked.protects is None else {"protects": asked.protects._asdict()}),
             }
 
         self._append(entry)
@@ -89,7 +100,8 @@ class Ledger(Journal):
             ids = (first, *others)
         whole, exact = composition.total(costs), parameters.ratio(loss)
         tiers = _tiers(fields.get("tiers", {}), exact)
-        return Entry(Booking(label, exact, whole, when, groups, ids or (), tiers), costs)
+        protects = _protects(fields.get("protects"))
+        return Entry(Booking(label, exact, whole, when, groups, ids or (), tiers, protects), costs)
 
 
 def grouped(listed: Any) -> tuple[str, ...]:
@@ -114,6 +126,17 @@ def _tiers(listed: Any, loss: Fraction) -> tuple[tuple[str, Fraction], ...]:
     if losses != sorted({*losses}) or losses[-1] != (loss if tiers else 0):
         raise ValueError("it has tiers of another form")
     return tiers
+
+
+def _protects(listed: Any) -> Protects | None:
+    """Return whom a loss is about, as an entry lists it; older ones do not."""
+    if listed is None:
+        return None
+    if not isinstance(listed, dict) or [*listed] != [*Protects._fields]:
+        raise ValueError("it has individuals of another form")
+    for name, text in listed.items():
+        parameters.check_text(name, text)
+    return Protects(**listed)
 
 
 def _text(number: Fraction) -> str:

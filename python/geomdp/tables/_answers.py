@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from geomdp import _notebook
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Real
-from geomdp.tables import _estimates, _layout, _selection, _totals
+from geomdp.tables import _counted, _estimates, _layout, _selection, _totals
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._estimates import Asked, Estimates, Source
 from geomdp.tables._native import Coded
@@ -558,9 +558,10 @@ class Answers(Estimates):
         Parameters
         ----------
         earlier : noisy table
-            Another release with the same levels of the columns in `by`; its other columns may
-            differ. Steps of one stream may share noise, so they are not accepted: compare them with
-            :meth:`difference`.
+            Another release of the same kind of counts, with the same levels of the columns in `by`.
+            Its other columns may differ if they leave out no records: those with `other`, and
+            those that a design states to be `complete`. Steps of one stream may share noise, so
+            they are not accepted: compare them with :meth:`difference`.
         by : column name or tuple of column names
             The columns to keep. Margins and inner nodes of trees are shown if both releases have
             them.
@@ -617,7 +618,9 @@ class Answers(Estimates):
         ----------
         other : noisy table
             Another release, with independent noise, of the same records. Columns that both have
-            need the same levels, but tables, margins and privacy loss may differ. The same release
+            need the same levels, and a column that only one has must leave out no records, as with
+            `other` or where its design states that it is `complete`; tables, margins and privacy
+            loss may differ. The same release
             in another file is not accepted, nor is a correction of this one, nor a release that
             bounds contributions differently, since its true counts differ. If individuals have
             limits, both need the same columns, and have to be released from one
@@ -669,9 +672,10 @@ class Answers(Estimates):
         Parameters
         ----------
         other : noisy table
-            A release with the same columns and levels. It may have other margins, trees and privacy
-            losses. The same release in another file is not accepted, and neither is a correction of
-            this one, which is about the same people.
+            A release of the same kind of counts, with the same columns and levels; any others leave
+            out no records, as for :meth:`change_since`. It may have other margins, trees and
+            privacy losses. The same release in another file is not accepted, and neither is a
+            correction of this one, which is about the same people.
         by : column name or tuple of column names, optional
             The columns to keep; by default all. Margins and inner nodes of trees are shown if both
             releases have them.
@@ -716,7 +720,8 @@ class Answers(Estimates):
         Parameters
         ----------
         other : noisy table
-            A release with the same columns and levels, and with independent noise. For means, these
+            A release with the same columns and levels as for :meth:`plus`, and with independent
+            noise, of counts of any kind. For means, these
             are the counts of the records whose values this table adds up, such as the other file of
             :meth:`SumAndCount.release`; nothing checks that. The epsilons of both add up.
         by : column name or tuple of column names, optional
@@ -754,7 +759,7 @@ class Answers(Estimates):
         limits: tuple[Fraction, Fraction] | None,
     ) -> Any:
         """Return ratios, within limits if they are known."""
-        asked = self._beside(other, by)
+        asked = self._beside(other, by, ratio=True)
         _estimates.refuse_bounds("ratio", alpha, self, other)
         least = min(self._least, other._least)
         found = _estimates.ratios(asked, alpha, simultaneous, limits or (least, math.inf))
@@ -774,9 +779,10 @@ class Answers(Estimates):
         totals : int, or frame
             The number of records in the table, or a frame with some of its columns, a row for each
             combination of their levels (or of nodes of one depth of a tree), and a column of
-            counts. To add more totals, call the method again. Take totals from a public source, not
-            from the data, since epsilon does not cover them. They must be totals of the records
-            that remain after contributions are bounded.
+            counts. Records that the table leaves out, having no level in one of its columns, are
+            in none of them. To add more totals, call the method again. Take totals from a public
+            source, not from the data, since epsilon does not cover them. They must be totals of the
+            records that remain after contributions are bounded.
 
         Returns
         -------
@@ -829,13 +835,12 @@ class _Combined(Answers):
     """Answers from the tables of two releases."""
 
     def __init__(self, one: Answers, other: Any) -> None:
-        one._check_other("other", other)
-        one._check_no_correction(other)
+        _estimates.check_table("other", other)
+        _counted.check_same_counts("other", one, other)
         _estimates.refuse_bounds("combination", True, one, other)
         self.id, self._one = f"{one.id} {other.id}", one
         self.corrects = (*one.corrects, *other.corrects)
         self.design = _layout.united(one.design, other.design)
-        one._check_same_count(other)
         self.count_id = one.count_id
         tables = [table for each in (one, other) for table in self._moved(each)]
         self._found = [table for table in tables if table[1]]

@@ -85,6 +85,8 @@ class Axis:
     other : list
         The label for other records, if there is one: that of the last level of a list, or of a leaf
         below the root of a hierarchy.
+    complete : bool
+        Whether the publisher states that every record has one of the levels.
     margin : bool
         Whether there is a sum over a list.
     hierarchy : Hierarchy or None
@@ -98,12 +100,13 @@ class Axis:
         levels: Any,
         *,
         other: Sequence[Any] = (),
+        complete: bool = False,
         margin: Sequence[Any] = (),
         shares: Any = None,
         columns: tuple[str, ...] | None = None,
     ) -> None:
         self.label, self.hierarchy = label, levels if isinstance(levels, Branches) else None
-        self.other, self.margin = list(other), bool(margin)
+        self.other, self.margin, self.complete = list(other), bool(margin), complete
         self._columns: dict[str, Any] = {}
         self.columns = (label,) if columns is None else columns
         words, items = f"levels of {label!r}", levels
@@ -189,6 +192,16 @@ class Axis:
         return _levels.taken(self.nodes, self.shown)
 
     @property
+    def unnamed(self) -> bool:
+        """Whether it has a sum without a label: that of a chosen table over the column."""
+        return self.margin and self.nodes[0] is None
+
+    @property
+    def asked(self) -> NDArray[np.int64]:
+        """The nodes of an answer by this column: a sum without a label is no level of it."""
+        return self.shown[:-1] if self.unnamed else self.shown
+
+    @property
     def several(self) -> bool:
         """Whether it is made of several columns of the data."""
         return len(self.columns) > 1
@@ -206,13 +219,17 @@ class Axis:
     @cached_property
     def places(self) -> dict[Any, int]:
         """The node of each label, and of each path."""
-        return _naming.places(self.nodes, self.tree, self.paths)
+        found = _naming.places(self.nodes, self.tree, self.paths)
+        if self.unnamed:
+            del found[None]
+        return found
 
     def node(self, name: str, label: Any) -> int:
         """Return the node that a question names; `name` begins the error."""
         if label not in self.places:
             kind = "level" if self.hierarchy is None else "node"
-            raise _naming.unknown(name, label, self.nodes, self.paths, f"{kind} of {self.label!r}")
+            nodes = self.nodes[self.unnamed :]
+            raise _naming.unknown(name, label, nodes, self.paths, f"{kind} of {self.label!r}")
         return self.places[label]
 
     @cached_property

@@ -14,7 +14,7 @@ from geomdp import _identity
 from geomdp._inputs import parameters
 from geomdp._inputs.arrays import DTYPES
 from geomdp._inputs.columns import column, names, narwhals, only
-from geomdp.tables import _ids, _layout
+from geomdp.tables import _ids, _layout, _naming
 from geomdp.tables._contributions import drawn, kept_of, sorted_by, spent, starts
 from geomdp.tables._engines import CLUSTERS
 from geomdp.tables._exact import saturated
@@ -269,19 +269,11 @@ def _cells(design: Layout, found: Sequence[Any], size: int) -> _Ints:
     columns = iter(found)
     for axis in design._axes:
         items: Any = [items_of(series, axis.cells) for series in islice(columns, len(axis.columns))]
-        items = map(_path, zip(*items, strict=True)) if axis.several else items[0]
+        items = map(_naming.path, zip(*items, strict=True)) if axis.several else items[0]
         found_at = map(axis.cell_places.get, items, repeat(axis.outside))
         at = np.fromiter(found_at, np.int64, len(cells))
         cells = np.where((at < 0) | (cells < 0), -1, cells * len(axis.cells) + at)
     return cells
-
-
-def _path(names: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the names of a path, which ends where the rest is null, or empty text of a file."""
-    size = len(names)
-    while size and names[size - 1] in (None, ""):
-        size -= 1
-    return names[:size]
 
 
 def _bounded(design: Layout, people: _Ints, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:

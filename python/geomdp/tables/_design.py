@@ -58,6 +58,13 @@ class Design(Searchable, Layout):
         The label of a row for the records with any other value, nulls included, in each column or
         in those of the mapping. In a hierarchy, this row is one more child of the root. Without it,
         such records are not counted.
+    complete : column name, tuple of names, or True
+        The columns without `other` in which, as you state, every record has one of the levels, such
+        as the sex or the date of a register; True for all of them. Nothing of the privacy depends
+        on it, and nothing checks it. A table with a column that leaves out records is about other
+        records than a table without this column, so :meth:`NoisyTable.combine` and other questions
+        of two releases refuse the pair. They accept it if the column has `other`, or if you say
+        here that it leaves out none.
     margins : label, or mapping of column names to labels
         To release sums in addition to all combinations of levels: the label of the rows that sum
         over a column, for each column or for those of the mapping. These sums have noise of their
@@ -82,6 +89,11 @@ class Design(Searchable, Layout):
         so together, such as ``("household", "person")``: two records belong to one individual if
         they agree in all of them. Without `individual` nothing is bounded and each record is an
         individual of its own, unless `l0` and `linf` state limits that the data are known to obey.
+    unit : str, optional
+        One word for whom or what epsilon protects, such as "person"; by default the names of
+        `individual`, or "record". A budget adds up the losses of one unit alone, so give the same
+        word to tables whose records or individuals stand for the same, such as a table with a row
+        for each person and one of their visits by an id.
     l0 : int
         The most cells that one individual counts in, margins aside. Required with `individual`.
     linf : int
@@ -93,8 +105,11 @@ class Design(Searchable, Layout):
     values : (int, int), optional
         For sums, in place of `linf`: the least and the greatest value that an individual adds to a
         cell or, with `l1`, that a single record adds. :meth:`sum` sets it from its bounds.
+    having : column name, optional
+        A column without whose value no record counts; :meth:`sum_and_count` sets it.
     neighbours : {"add-remove", "change"}
-        Whether epsilon covers the presence of an individual or a change of all its records.
+        Whether epsilon covers the presence of an individual or a change of all its records. All
+        tables of a budget have the same.
 
     Attributes
     ----------
@@ -277,8 +292,7 @@ individual='patient', l0=2)
         True
 
         """
-        counted = _layout.counting(self)
-        sums, values = _layout.averaged(counted, column, bounds)
+        sums, counted, values = _layout.averaged(_layout.counting(self), column, bounds)
         library, counts, added = _counting.tally_both(counted, data, column, values)
         # Of both, since the values to add up are of records chosen at random, whatever the limits.
         count_id = None if self.individual is None else _identity.fresh()

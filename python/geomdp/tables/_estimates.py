@@ -7,7 +7,6 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, partial
-from itertools import zip_longest
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -18,7 +17,7 @@ from geomdp import accuracy
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Real
 from geomdp._numerics import decimals
-from geomdp.tables import _rounding, _selection
+from geomdp.tables import _counted, _rounding, _selection
 from geomdp.tables._analysis import ends, products
 from geomdp.tables._analysis.ends import Ends
 from geomdp.tables._analysis.products import Block, Errors, Sum
@@ -107,6 +106,12 @@ class Asked:
         self.sources, self.rows = sources, sources[0].rows
         #: Whether sums of different rows are independent.
         self.flat = all(source.of._workload.independent(source.nodes) for source in sources)
+
+    @property
+    def whole(self) -> bool:
+        """Whether sums of noisy cells are estimates, without any floats to add."""
+        cells = all(source.of._fitted.base is not None for source in self.sources)
+        return self.flat and cells
 
     @cached_property
     def _found(self) -> list[tuple[NDArray[Any], NDArray[Any], float]]:
@@ -221,7 +226,7 @@ def undetermined(axes: Sequence[Axis], error: UndeterminedError) -> str:
         for axis, depth in zip(axes, block, strict=True)
         if depth
     ]
-    text = " and ".join(names)
+    text = " and ".join(names) or "the sum over all columns"
     return f"no released table has {text}{' together' * (len(names) > 1)}: ask for what one has"
 
 
@@ -315,40 +320,12 @@ class Estimates:
         lists = not any(axis.tree.depth for axis in self.design._axes)
         return self._bounded or (lists and math.isinf(self._fitted.size))
 
-    def _check_other(self, name: str, other: Any) -> None:
-        """Refuse what is no other release."""
-        if not isinstance(other, Estimates):
-            raise TypeError(parameters.foreign(name, other, "a noisy table"))
-        if {*self.id.split()}.isdisjoint(other.id.split()):
-            return
-        if self._tier is not None and self._tier != other._tier:
-            raise ValueError(
-                f"{name} is another tier of the same release, made from the finer one: use the "
-                "finest of them alone, which has all that the others have"
-            )
-        raise ValueError(
-            f"{name} is this release, or of the same stream, so that they share noise: give "
-            "another release"
-        )
-
-    def _check_no_correction(self, other: Estimates) -> None:
-        ids = {*self.id.split(), *other.id.split()}
-        if not ids.isdisjoint((*self.corrects, *other.corrects)):
-            raise ValueError("one of the releases corrects the other: use the corrected one alone")
-
-    def _check_same_count(self, other: Estimates) -> None:
-        """Refuse a release with other true counts, since limits were drawn anew."""
-        if self.count_id != other.count_id:
-            raise ValueError(
-                "limits of individuals keep other records in each count, so that the true counts "
-                "of the two releases differ: release both from one count"
-            )
-
-    def _both(self, name: str, other: Any, by: Columns) -> Asked:
-        """Return the total of each group of two releases."""
-        self._check_other(name, other)
+    def _both(self, name: str, other: Any, by: Columns, *, ratio: bool = False) -> Asked:
+        """Return the total of each group of two releases that count the same, or of a ratio."""
+        check_table(name, other)
         rows = _selection.rows_of(self.design._axes, by)
         kept = [self._labels[place] for place in rows.axes]
+        _counted.check_same_question(name, self, other, kept, ratio=ratio)
         places = tuple(_selection.place_of(other.design._axes, "by", label) for label in kept)
         if sorted(places) != list(places):
             raise ValueError(f"{name} has the columns of by in another order: give the same")
@@ -366,16 +343,10 @@ class Estimates:
             )
         )
 
-    def _beside(self, other: Any, by: Columns | None) -> Asked:
-        """Return the totals of two releases with the same cells, neither of which replaces one."""
-        asked = self._both("other", other, self._labels if by is None else by)
-        pairs = zip_longest(self.design._axes, other.design._axes)
-        if any(
-            one is None or two is None or (one.label, set(one.cells)) != (two.label, set(two.cells))
-            for one, two in pairs
-        ):
-            raise ValueError("other has other columns or levels: give a release with the same")
-        self._check_no_correction(other)
+    def _beside(self, other: Any, by: Columns | None, *, ratio: bool = False) -> Asked:
+        """Return the totals of two releases, neither of which replaces the other."""
+        asked = self._both("other", other, self._labels if by is None else by, ratio=ratio)
+        _counted.check_no_correction(self, other)
         return asked
 
     def _selected(
@@ -539,6 +510,12 @@ class Estimates:
         return self._made(columns | shaped)
 
 
+def check_table(name: str, other: Any) -> None:
+    """Refuse what is no noisy table."""
+    if not isinstance(other, Estimates):
+        raise TypeError(parameters.foreign(name, other, "a noisy table"))
+
+
 def linear(
     asked: Asked,
     factors: Sequence[int],
@@ -559,7 +536,7 @@ def linear(
     base, more = (np.asarray(sum(map(operator.mul, factors, x))) for x in parts)
     rounding = sum(map(abs, factors)) * asked.rounding
     reaches = asked.reaches(factors, level) if alpha is not None else more
-    exact = base.dtype.kind == "i" and asked.flat and math.isfinite(rounding)
+    exact = base.dtype.kind == "i" and asked.whole and math.isfinite(rounding)
     points = base if exact else base + more
     if alpha is None:
         return Found(points, None)

@@ -45,6 +45,14 @@ class Field(NamedTuple):
     written: Callable[[Any], Any] | None = None
     #: The default of a keyword.
     default: Any = None
+    #: The comparisons in which it may differ (:mod:`geomdp.tables._counted`); by default in none.
+    differs: frozenset[str] = frozenset()
+
+
+#: Whom epsilon protects does not say what was counted of other people, or at other times.
+_PROTECTS = frozenset(("question", "ratio"))
+#: How many records of an individual count: another year may have other limits.
+_LIMITS = frozenset(("question", "ratio", "definition"))
 
 
 FIELDS: dict[str, Field] = {
@@ -135,26 +143,39 @@ FIELDS: dict[str, Field] = {
         '`"add-remove"` if epsilon compares the table with and without an individual, `"change"` '
         "if it compares tables in which an individual has different records",
         default="add-remove",
+        differs=_PROTECTS,
+    ),
+    "unit": Field(
+        _TEXT,
+        "whom or what epsilon protects, in one word or two: one `record`, or one individual, by "
+        "the names of the columns that identified individuals unless the publisher gave another "
+        "word, such as `person`. Losses add up for tables with the same `unit` and `neighbours`; "
+        "files of earlier versions have none, which means these names",
+        differs=_PROTECTS,
     ),
     "individual": Field(
         {"type": ["string", "array", "null"], "items": _TEXT},
         "the name of the column that identified individuals, the names of the columns that did so "
         "together, or null if each record was an individual of its own",
+        differs=_LIMITS,
     ),
     "l0": Field(
         _MAYBE,
         "the most cells in which an individual was counted; null with `l1`",
+        differs=_LIMITS,
     ),
     "linf": Field(
         _MAYBE,
         "the most records of an individual counted in each of these cells; null with `l1` or "
         "`values`",
         default=1,
+        differs=_LIMITS,
     ),
     "l1": Field(
         _MAYBE,
         "null, or the most times that an individual was counted in all cells together; with "
         "`values`, the most that the absolute values of an individual's records added up to",
+        differs=_LIMITS,
     ),
     "values": Field(
         {
@@ -164,6 +185,12 @@ FIELDS: dict[str, Field] = {
         "null for counts. For sums of values, the least and the greatest value that an individual "
         "added to a cell or, with `l1`, that one of its records did. If the least is below 0, true "
         "sums may be negative too, and intervals do not end at 0",
+        differs=_LIMITS,
+    ),
+    "having": Field(
+        {"type": ["string", "null"]},
+        "null, or a column without whose value no record counts: that of the values of a mean",
+        differs=frozenset(("definition",)),
     ),
     "sensitivity": Field(
         {"type": "integer", "minimum": 1},
@@ -205,8 +232,9 @@ FIELDS: dict[str, Field] = {
     ),
     "name": Field(
         _TEXT,
-        "the name of the column of counts",
+        "what is counted: the name of the column of counts",
         default="count",
+        differs=frozenset(("ratio", "definition")),
     ),
     "top": Field(
         _MAYBE,
@@ -307,11 +335,13 @@ def _axis(axis: Any) -> dict[str, Any]:
                 map(axis.hierarchy.labels.get, axis.nodes * bool(axis.hierarchy.labels))
             ),
             "other": _encoded(axis.other),
+            "complete": axis.complete,
             "shares": shares,
         }
     return {
         "levels": _encoded(axis.given),
         "other": _encoded(axis.other),
+        "complete": axis.complete,
         "margin": _encoded(axis.nodes[: axis.margin]),
         "shares": shares,
     }

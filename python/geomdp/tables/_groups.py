@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from geomdp import _notebook, accuracy
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
-from geomdp.tables import _page, _pictures, _rounding
+from geomdp.tables import _counted, _page, _pictures, _rounding
 from geomdp.tables._analysis import ends, thresholds
 from geomdp.tables._answers import Answers
 from geomdp.tables._native import Coded, Library
@@ -187,9 +187,9 @@ class NoisyGroups(Released):
         total : int or NoisyTable
             The number of records in all cells of the design after contributions were bounded, which
             must be public and not taken from the data, since epsilon does not cover it; or another
-            release of the same records, whose columns are some of those of the groups. If the
-            designs bound the records of individuals, each may have kept different records, so only
-            a number is accepted.
+            release of the same records, as :meth:`NoisyTable.combine` takes it: a column that only
+            one of the two has leaves out no records, and with limits of individuals both are of one
+            :meth:`Design.count`.
         alpha : int, float or Fraction
             The probability that the interval misses.
 
@@ -211,7 +211,7 @@ class NoisyGroups(Released):
         """
         level = parameters.significance("alpha", alpha)
         if isinstance(total, Answers):
-            self._check_records(total)
+            _counted.check_same_counts("total", self, total)
             _, found = total._totals((), level / 2, simultaneous=False)
             whole: tuple[Any, Any] = found["lower"].item(), found["upper"].item()
             level /= 2
@@ -220,19 +220,6 @@ class NoisyGroups(Released):
         low, high = self._shown_sum(level)
         ends_of = max(whole[0] - high, 0), max(whole[1] - low, 0)
         return self._made(dict(zip(_ENDS, ([each] for each in ends_of), strict=True)))
-
-    def _check_records(self, total: Answers) -> None:
-        """Refuse a total that cannot be of the records of these groups."""
-        if total.id == self.id:
-            raise ValueError("total is of this release: give another")
-        if any(each.individual is not None for each in (self.design, total.design)):
-            raise ValueError(
-                "total is not accepted for designs with individual: each keeps other records of an "
-                "individual, so their totals differ; give a public number"
-            )
-        own = {axis.label: set(axis.cells) for axis in self.design._axes}
-        if any(own.get(axis.label) != set(axis.cells) for axis in total.design._axes):
-            raise ValueError("total has other columns or levels than the groups: give some of them")
 
     def _shown_sum(self, level: Fraction) -> tuple[int, int]:
         """Return an interval of the sum of the true counts of all groups shown."""

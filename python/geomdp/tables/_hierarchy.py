@@ -160,8 +160,9 @@ class Hierarchy(Branches):
         Parameters
         ----------
         frame : data frame
-            A frame of pandas or Polars, or a Table of PyArrow. Rows may be repeated, and nulls at
-            the end of a row make a shorter path.
+            A frame of pandas or Polars, or a Table of PyArrow. Rows may be repeated. Blanks, which
+            are nulls and empty texts, make a shorter path: a country without a region is a child
+            of what stands above regions. Records with blanks in the same places count there.
         columns : sequence of str
             The columns of names, from the root down.
         root : label, optional
@@ -182,8 +183,8 @@ class Hierarchy(Branches):
         Raises
         ------
         ValueError
-            If a name is empty or contains the separator, a row has a gap between two names, or a
-            shorter row ends at a node that has others below it.
+            If a name contains the separator, a row has no name, or a shorter row ends at a node
+            that has others below it.
 
         Examples
         --------
@@ -203,7 +204,7 @@ class Hierarchy(Branches):
         ]
         return cls._of_rows(
             "columns",
-            items,
+            [*map(list, zip_longest(*map(_naming.path, zip(*items, strict=True))))],
             root=root,
             separator=separator,
             leaves_only=leaves_only,

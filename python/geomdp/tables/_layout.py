@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -44,6 +44,7 @@ class Layout:
         "_axes",
         "_blocks",
         "_by_columns",
+        "having",
         "individual",
         "l0",
         "l1",
@@ -52,6 +53,7 @@ class Layout:
         "name",
         "neighbours",
         "tables",
+        "unit",
         "values",
     )
 
@@ -61,14 +63,17 @@ class Layout:
         *,
         name: str = "count",
         other: Any = None,
+        complete: Any = (),
         margins: Any = None,
         shares: Mapping[str, Sequence[Real]] | None = None,
         tables: Any = None,
         individual: str | tuple[str, ...] | None = None,
+        unit: str | None = None,
         l0: Integer | None = None,
         linf: Integer = 1,
         l1: Integer | None = None,
         values: Bounds | None = None,
+        having: str | None = None,
         neighbours: Neighbours = "add-remove",
     ) -> None:
         alone = isinstance(levels, Mapping) and not levels
@@ -81,7 +86,9 @@ class Layout:
             raise ValueError(parameters.refusal("neighbours", neighbours, wanted))
         self._by_columns = isinstance(levels, Mapping)
         columns, given = _by_label(levels if isinstance(levels, Mapping) else {"level": levels})
-        for what, each in [("name", name), *(("column", label) for label in given)]:
+        words = [("unit", unit), ("having", having)]
+        words = [("name", name), *(("column", label) for label in given), *filter(_given, words)]
+        for what, each in words:
             parameters.check_text(what, each)
         who = _ids.columns(individual)
         for each in who:
@@ -96,12 +103,17 @@ class Layout:
             _check_alone(l0, self.linf, self.l1)
             self.l0 = self.linf = self.l1
         self.values = None if values is None else values_of("values", values)
+        #: A column without whose value no record counts.
+        self.having = having
         if self.values is not None and self.l1 is None and self.linf == 1:
             self.linf = max(map(abs, self.values))
         elif self.values is not None:
             _check_values(self.values, self.linf, self.l1)
+        #: Whom or what epsilon protects: losses add up for one kind of individual.
+        self.unit = self._own_unit if unit is None else unit
         others = _labels("other", other, list(given))
-        sums, parts = _margins(margins, list(given))
+        known = _complete(complete, list(given), others)
+        sums, parts = _margins(margins, list(given), named=tables is None)
         own = _by_column(shares, list(given))
         if tables is not None:
             _chosen.check_shares(parts, own, given)
@@ -113,6 +125,7 @@ class Layout:
                 label,
                 items,
                 other=[others[label]] if label in others else (),
+                complete=label in known,
                 margin=[sums[label]] if label in sums else (),
                 shares=parts.get(label),
                 columns=columns.get(label),
@@ -146,6 +159,12 @@ class Layout:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), **self._arguments()), ()
+
+    @property
+    def _own_unit(self) -> str:
+        """The word for whom epsilon protects, unless the publisher gives another."""
+        once = self.l1 is None and self.l0 == 1 and (self.values is not None or self.linf == 1)
+        return "/".join(_ids.columns(self.individual)) or ("record" if once else "individual")
 
     @property
     def signed(self) -> bool:
@@ -303,6 +322,7 @@ class Layout:
         found = {
             "levels": levels if self._by_columns else levels["level"],
             "other": {axis.label: axis.other[0] for axis in self._axes if axis.other},
+            "complete": tuple(axis.label for axis in self._axes if axis.complete),
             "margins": {
                 axis.label: axis.nodes[0]
                 for axis in self._axes
@@ -313,10 +333,11 @@ class Layout:
             **stated(self),
         }
         default = KEYWORDS | ({"l0": 1} if self.individual is None else {})
+        default["unit"] = self._own_unit
         return {
             key: value
             for key, value in found.items()
-            if (key == "levels" or value not in ({}, None))
+            if (key == "levels" or value not in ({}, (), None))
             and (key not in default or value != default[key])
         }
 
@@ -575,8 +596,8 @@ def summing(layout: _Made, column: Any, bounds: Bounds | None) -> _Made:
     return with_values(layout, column, (low, high))
 
 
-def averaged(layout: _Made, column: Any, bounds: Any) -> tuple[_Made, tuple[int, int]]:
-    """Return the design of the sums of all records that a design counts, and their bounds."""
+def averaged(layout: _Made, column: Any, bounds: Any) -> tuple[_Made, _Made, tuple[int, int]]:
+    """Return the designs of sums and counts of the records with a value, and their bounds."""
     wanted = (
         f"two ints (lower, upper) from -{MOST_VALUE} to {MOST_VALUE}, the lower below the upper, "
         "such as (18, 99), so that the sum of an individual in a cell is within these numbers, too"
@@ -588,7 +609,8 @@ def averaged(layout: _Made, column: Any, bounds: Any) -> tuple[_Made, tuple[int,
         raise ValueError(f"bounds = ({low}, {high}) are not accepted: give {wanted}")
     limits = {} if layout.l1 is None else {"l1": most}
     part = records * min(low, 0), records * max(high, 0)
-    return with_values(layout, column, part, **limits), (low, high)
+    counted = type(layout)(**(layout._arguments() | {"having": column}))
+    return with_values(counted, column, part, **limits), counted, (low, high)
 
 
 def cut(layout: Layout) -> bool:
@@ -609,6 +631,11 @@ def counting(layout: _Made) -> _Made:
             f"a design with values = {layout.values} is one of sums: call sum with a column, or "
             "give a design without values"
         )
+    if layout.having is not None:
+        raise ValueError(
+            f"a design with having = {layout.having!r} is one of means: call sum_and_count of a "
+            "design without it"
+        )
     return layout
 
 
@@ -628,6 +655,8 @@ def named(layout: Layout, label: str) -> Layout:
     for key in ("other", "margins", "shares"):
         if key in given:
             [given[key]] = ({label: item} for item in given[key].values())
+    if "complete" in given:
+        given["complete"] = label
     return type(layout)(**(given | {"levels": {label: given["levels"]}}))
 
 
@@ -657,28 +686,12 @@ def _label(key: Any) -> Any:
     return "/".join(key) if names else key
 
 
-#: What says how the contributions of an individual are bounded.
-_LIMITS = frozenset(("individual", "l0", "linf", "l1", "values"))
-
-
 def united(one: Layout, other: Layout) -> Layout:
-    """Return the design of all tables of two releases of the same counts."""
-    facts, others = ((x.name, x.individual, x.l0, x.linf, x.l1, x.values) for x in (one, other))
-    if facts != others:
-        raise ValueError(
-            "other has another name, or bounds contributions differently, so that its true counts "
-            "differ: give a release with the same limits"
-        )
+    """Return the design of all tables of two releases, which :mod:`_counted` calls the same."""
     axes = {axis.label: axis for axis in one._axes}
     more = {axis.label: axis for axis in other._axes}
-    if one.individual is not None and axes.keys() != more.keys():
-        raise ValueError(
-            "other has other columns, so that limits of individuals leave out other records: give "
-            "a release with the same columns"
-        )
     for label in axes.keys() & more.keys():
-        first, second = axes[label], more[label]
-        if (first.given, first.other) != (second.given, second.other):
+        if axes[label].given != more[label].given:
             raise ValueError(
                 f"other has other levels of {label!r}: give a release with the same, in their order"
             )
@@ -688,19 +701,24 @@ def united(one: Layout, other: Layout) -> Layout:
     whole = {**more, **axes}
     order = [*axes, *(label for label in more if label not in axes)]
     tables = [_key(each, block, order) for each in (one, other) for block in each.blocks]
-    limits = one._arguments()
     return Layout(
         {label: whole[label].given for label in order},
-        name=one.name,
         other={label: x.other[0] for label, x in whole.items() if x.other},
-        **{key: limits[key] for key in _LIMITS & limits.keys()},
+        complete=tuple(label for label, x in whole.items() if x.complete),
         margins={
             x.label: x.nodes[0]
             for x in (*more.values(), *axes.values())
             if x.margin and x.nodes[0] is not None
         },
         tables=list(dict.fromkeys(tables)),
+        **facts(one),
     )
+
+
+def facts(layout: Layout) -> dict[str, Any]:
+    """Return all that a design states but its columns and tables: for one with others."""
+    own = {key: value for key, value in layout._arguments().items() if key in KEYWORDS}
+    return own | {"unit": layout.unit}
 
 
 def _key(design: Layout, block: Block, order: list[str]) -> tuple[Any, ...]:
@@ -714,6 +732,25 @@ def _key(design: Layout, block: Block, order: list[str]) -> tuple[Any, ...]:
     return tuple(found)
 
 
+def _given(pair: tuple[str, Any]) -> bool:
+    """Whether an argument has a value."""
+    return pair[1] is not None
+
+
+def _complete(value: Any, labels: list[str], others: Container[str]) -> set[str]:
+    """Return the columns in which every record has one of the levels, as the publisher states."""
+    if isinstance(value, bool):
+        return {label for label in labels if value and label not in others}
+    alone = not isinstance(value, list | tuple) or _label(value) in labels
+    found = {only(_label(each), labels) for each in ((value,) if alone else value)}
+    if both := [label for label in found if label in others]:
+        raise ValueError(
+            f"complete = {both[0]!r} is not accepted beside other, which has the records with "
+            "other values: give one of them"
+        )
+    return found
+
+
 def _labels(name: str, value: Any, labels: list[Any]) -> dict[Any, Any]:
     """Return the label of each column that has one."""
     if isinstance(value, bool):
@@ -723,11 +760,15 @@ def _labels(name: str, value: Any, labels: list[Any]) -> dict[Any, Any]:
     return {} if value is None else dict.fromkeys(labels, value)
 
 
-def _margins(margins: Any, labels: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _margins(
+    margins: Any, labels: list[str], *, named: bool
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the label of each column's margin, and shares of epsilon where they are given."""
     sums, parts = {}, {}
     for label, pair in _labels("margins", margins, labels).items():
         sums[label] = pair
+        if pair is None and named:
+            raise ValueError(f"margins of {label!r} have no label: give one, such as 'all'")
         if isinstance(pair, tuple) and len(pair) == 2:
             sums[label], share = pair
             try:

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 Limit: TypeAlias = Literal["l0", "linf", "l1", "bounds"]
 _Ints: TypeAlias = NDArray[np.int64]
+#: The limits of a design of which only one is chosen.
+_OWN = frozenset(("l0", "linf", "values"))
 #: Counts the rows of some data for a design and a column, by a function as :func:`_counting.tally`.
 _Count: TypeAlias = Callable[[Design, Any, Any], "tuple[Library, tuple[_Ints, _Ints]]"]
 
@@ -274,13 +276,8 @@ def chosen(design: Design, limit: Limit, count: _Count, **options: Unpack[Option
     given = _levels(design, limit, limits, of_values=column is not None)
     # Those of one individual in the table of counts: itself once, or each of its records.
     once = 1 if design.individual is not None else design.l0 * design.linf
-    counted = Design(
-        {limit: given},
-        name="individuals" if once == 1 else "records",
-        individual=design.individual,
-        l1=once,
-        neighbours=design.neighbours,
-    )
+    facts = _layout.facts(design) | {"name": "individuals" if once == 1 else "records", "l1": once}
+    counted = Design({limit: given}, **{key: facts[key] for key in facts if key not in _OWN})
     # Refused before anything is read.
     _release.prepare(counted, None, **how)
     library, found = count(design, column, partial(_tally, limit, given))

@@ -7,7 +7,7 @@ it is its path, and any other label is its name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,14 @@ class Paths(NamedTuple):
     separator: str
     #: The depth at which they begin: that of the root, 0, or below one that only adds up, 1.
     start: int
+
+
+def path(names: Iterable[Any]) -> Path:
+    """Return a path without blanks, which are nulls and empty texts: there is no node at its depth.
+
+    Trees and records take blanks alike, wherever in a row they are.
+    """
+    return tuple(name for name in names if name not in (None, ""))
 
 
 def stated(separator: Any, start: Any) -> Paths:

@@ -283,7 +283,10 @@ def _design(contents: Contents) -> Design:
         for name, known in labels.items():
             if each.get(name):
                 [known[label]] = _decoded(each[name])
+    # Earlier versions wrote no unit, and did not say which columns have all records.
+    facts = {"unit": None, "having": None, **facts}
     given = {name: facts[name] for name in KEYWORDS if facts[name] is not None}
+    complete = [label for label, each in facts["axes"].items() if each.get("complete", False)]
     if isinstance(who := given.get("individual"), list):
         given["individual"] = tuple(who)
     stated = {label: [*_fractions(each["shares"])] for label, each in facts["axes"].items()}
@@ -293,7 +296,8 @@ def _design(contents: Contents) -> Design:
         parts = _fractions(each["part"] for each in facts["tables"])
         keys = [tuple(map(_column, each["columns"])) for each in facts["tables"]]
         given["tables"] = dict(zip(keys, parts, strict=True))
-    made = Design(levels, other=labels["other"], margins=labels["margin"], shares=shares, **given)
+    given |= {"margins": labels["margin"], "complete": complete, "shares": shares}
+    made = Design(levels, other=labels["other"], **given)
     if {axis.label: [*axis.shares] for axis in made._axes} != stated:
         raise ValueError("it has columns or shares of another form")
     return made

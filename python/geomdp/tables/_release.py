@@ -19,7 +19,8 @@ from geomdp._identity import Identity
 from geomdp._inputs import parameters
 from geomdp.accounting._budget import as_budget, book_table
 from geomdp.mechanism import GeometricMechanism
-from geomdp.tables import _about, _layout, _rest
+from geomdp.tables import _about, _counted, _layout, _rest
+from geomdp.tables._estimates import workload_of
 from geomdp.tables._exact import all_nodes, check_size
 from geomdp.tables._groups import NoisyGroups, threshold
 from geomdp.tables._native import Library
@@ -115,6 +116,8 @@ def prepare(
     count = checked(label, threads)
     for each in mechanisms.values():
         each.certificate(np.int64)  # A mechanism without a plan for these counts is refused here.
+    if at_least is None:
+        workload_of(design._axes, mechanisms)  # Tables that answer no question are refused here.
     identity, said = identified(corrects, count_id), stated(about)
     release = Release(design, mechanisms, label, at_least, count, identity, row, said, tier)
     if save is None and rounded is not None:
@@ -167,7 +170,7 @@ def spend(
     if budget is not None:
         counts = Counter([whole]) if whole == math.inf else losses
         ids = tuple(each.id for each in identities)
-        how: dict[str, Any] = {"neighbours": design.neighbours, "tiers": tiers}
+        how: dict[str, Any] = {"protects": _counted.protects(design), "tiers": tiers}
         book_table(as_budget(budget), whole, counts, label, ids, **how)
 
 

@@ -135,6 +135,8 @@ def _sections(state: Statement, files: list[_File]) -> dict[str, str]:
         "Releases": str(len(state.bookings)),
         "As of": f"{now():%Y-%m-%d %H:%M:%S} UTC",
     }
+    if (who := next((x.protects for x in state.bookings if x.protects), None)) is not None:
+        facts["Protects"] = str(who)
     if state.digest is not None:
         facts["Last digest of the ledger"] = state.digest
     sections = {"The budget": _page.listed(facts)}

@@ -56,7 +56,7 @@ def rows_of(axes: Sequence[Axis], by: Columns) -> Rows:
             raise ValueError(
                 f"by has {axes[place].label!r}, the name of a column of answers: give others"
             )
-    return Rows(kept, tuple(axes[place].shown for place in kept))
+    return Rows(kept, tuple(axes[place].asked for place in kept))
 
 
 def place_of(axes: Sequence[Axis], name: str, label: Any, rows: Rows = _NO_ROWS) -> int:

@@ -80,9 +80,9 @@ class Workload:
         self.trees, self.known = list(trees), list(known)
         self.released = [Release(*each) for each in released]
         blocks = [*(each.block for each in self.released), *self.known]
-        used = [sorted({0, *(block[x] for block in blocks)}) for x in range(len(self.trees))]
+        used = [sorted({block[x] for block in blocks} or {0}) for x in range(len(self.trees))]
         self._axes = [
-            (_Even if _is_even(tree, max(depths)) else _Uneven)(tree, depths)
+            _kind(tree, max(depths))(tree, depths)
             for tree, depths in zip(self.trees, used, strict=True)
         ]
         self._uneven = {x: axis for x, axis in enumerate(self._axes) if isinstance(axis, _Uneven)}
@@ -99,7 +99,7 @@ class Workload:
             1 / variance / self._cells(each.block)
             for each, variance in zip(self.released, self.noise_by_release, strict=True)
         ] + [math.inf] * len(self.known)
-        #: For each component, precisions by depth on the other axes, and the passes along these.
+        #: For each component, precisions by depth on uneven axes, and the passes along these.
         self._tables: dict[Block, Floats] = {}
         for block, precision in zip(self._blocks, self._precisions, strict=True):
             for key in self._below(block):
@@ -201,7 +201,7 @@ class Workload:
                 shape = [x.nodes_at(d) for x, d in zip(self._axes, key, strict=True)]
                 found[key] = np.full(shape, empty)
             levels = [
-                slice(None) if isinstance(x, _Even) else x.tree.level(d)
+                x.tree.level(d) if isinstance(x, _Uneven) else slice(None)
                 for x, d in zip(self._axes, block, strict=True)
             ]
             if found is fixed:
@@ -246,7 +246,7 @@ class Workload:
         table, trees = self._tables[key], [self.trees[place] for place in self._uneven]
         with np.errstate(divide="ignore"):
             inverse = np.where(table > 0, 1 / table, 0.0)
-        shape = [1 if isinstance(axis, _Even) else axis.size for axis in self._axes]
+        shape = [axis.size if isinstance(axis, _Uneven) else 1 for axis in self._axes]
         return np.asarray(inverse[np.ix_(*(tree.depths for tree in trees))].reshape(shape))
 
     def _base(self, tables: Sequence[Ints]) -> Ints | None:
@@ -261,8 +261,7 @@ class Workload:
             pairs = [axis.cells(depth) for axis, depth in zip(self._axes, block, strict=True)]
             found[np.ix_(*(x for x, _ in pairs))] = first[block][np.ix_(*(x for _, x in pairs))]
         for place in self._uneven:
-            if not self.trees[place].loose:
-                found = _over(found, place, self.trees[place].sums)
+            found = _over(found, place, self.trees[place].sums)
         return found
 
     def _read(self, base: Ints, block: Block) -> Ints:
@@ -293,7 +292,7 @@ class Workload:
             # Axes that are not even come first.
             order = [
                 *self._uneven,
-                *(x for x, axis in enumerate(self._axes) if isinstance(axis, _Even)),
+                *(x for x in range(len(self._axes)) if x not in self._uneven),
             ]
             shaped = weights[:, 0].reshape([shape[x] for x in order])
             found.append(np.transpose(shaped, np.argsort(order)))
@@ -345,7 +344,7 @@ class Workload:
             table = (table[:, None] * few).reshape(-1, *each.shape[1:])
             counts = (counts[:, None] * times).reshape(-1)
         for at, (axis, depth) in enumerate(zip(self._axes, block, strict=True)):
-            if not isinstance(axis, _Even):
+            if isinstance(axis, _Uneven):
                 continue
             if (at, depth) not in known:
                 each = axis.rows(rows[at], depth)
@@ -398,7 +397,7 @@ class Workload:
         """
         along = [lines[place] for place in self._uneven]
         shape = [
-            1 if isinstance(x, _Even) else len(y.places)
+            len(y.places) if isinstance(x, _Uneven) else 1
             for x, y in zip(self._axes, lines, strict=True)
         ]
         first, variance, widest = (np.zeros(shape) for _ in range(3))
@@ -412,14 +411,11 @@ class Workload:
             for each, noise in zip(self.released, self.noise_by_release, strict=True)
         )
         squared = [
-            axis.squared(line.weights) if isinstance(axis, _Even) else [1.0]
+            {0: 1.0} if isinstance(axis, _Uneven) else axis.squared(line.weights)
             for axis, line in zip(self._axes, lines, strict=True)
         ]
         for key, table in self._tables.items():
-            part = math.prod(
-                x[axis.below(axis.top).index(d)] if isinstance(axis, _Even) else 1.0
-                for axis, x, d in zip(self._axes, squared, key, strict=True)
-            )
+            part = math.prod(x[d] for x, d in zip(squared, key, strict=True))
             if part:
                 squares = self._squares[key]
                 alone = [x.variances(each) for x, each in zip(along, squares, strict=True)]
@@ -431,7 +427,7 @@ class Workload:
             # The different cells on even axes; the first is the own one, if there is one.
             table = self._shares[place][None]
             for at, (axis, line) in enumerate(zip(self._axes, lines, strict=True)):
-                if isinstance(axis, _Even):
+                if not isinstance(axis, _Uneven):
                     depths = axis.below(block[at])
                     rows = axis.rows(line.weights, block[at])[:, :, 0]
                     if line.has(block[at]):
@@ -639,10 +635,11 @@ class _Even:
             found.append(np.repeat(each, self.sizes[depth] // self.sizes[d], axis=0))
         return np.moveaxis(np.stack(found), 0, 1)
 
-    def squared(self, functional: Floats) -> list[float]:
+    def squared(self, functional: Floats) -> dict[int, float]:
         """Return the squared length of each component of a functional, over the finest cells."""
         rows = self.rows(functional, self.top)[:, :, 0]
-        return ((rows**2).sum(axis=0) / self.size).tolist()  # type: ignore[no-any-return]
+        sizes = ((rows**2).sum(axis=0) / self.size).tolist()
+        return dict(zip(self.below(self.top), sizes, strict=True))
 
     def read(
         self, parts: dict[int, Floats], place: int, weights: NDArray[Any] | None, nodes: Ints | None
@@ -707,6 +704,67 @@ class _Even:
         return found
 
 
+class _Apart:
+    """A tree whose nodes may have records of their own: nothing is known of one depth by another.
+
+    So each depth is a component, and an estimate is that of its own table alone.
+    """
+
+    def __init__(self, tree: Tree, used: Sequence[int]) -> None:
+        self.tree, self.top, self.size, self.with_cells = tree, used[-1], tree.size, list(used)
+        self.steps = 4
+
+    def below(self, depth: int) -> list[int]:
+        return [depth]
+
+    def nodes_at(self, depth: int) -> int:
+        return len(self.cells(depth)[0])
+
+    def touched(self, weights: NDArray[Any] | None, nodes: Ints | None) -> list[int]:
+        """Return the depths of the nodes that a sum has."""
+        chosen = nodes if weights is None else np.flatnonzero(weights)
+        return np.unique(self.tree.depths[chosen]).tolist()  # type: ignore[no-any-return]
+
+    def grown(self, weights: NDArray[Any] | None, nodes: Ints | None) -> float:  # noqa: ARG002
+        return 1.0 if weights is None else float(np.abs(weights).sum())
+
+    def rows(self, functionals: Floats, depth: int) -> NDArray[Any]:
+        return functionals[self.tree.level(depth)][:, None]
+
+    def squared(self, functional: Floats) -> dict[int, float]:
+        """Return the squared length of a functional at each depth."""
+        levels = map(self.tree.level, range(self.top + 1))
+        return {d: float((functional[each] ** 2).sum()) for d, each in enumerate(levels)}
+
+    def read(
+        self, parts: dict[int, Floats], place: int, weights: NDArray[Any] | None, nodes: Ints | None
+    ) -> Floats:
+        """Return the sum along this axis, or the values at its nodes, from those of depths."""
+        if weights is not None:
+            levels = {depth: weights[self.tree.level(depth)] for depth in parts}
+            return sum(_contracted(x, place, levels[d]) for d, x in parts.items())  # type: ignore[return-value]
+        shape = list(next(iter(parts.values())).shape)
+        shape[place] = self.size
+        found = np.zeros(shape)
+        for depth, part in parts.items():
+            found[(slice(None),) * place + (self.tree.level(depth),)] = part
+        return found.take(nodes, place)  # type: ignore[arg-type]
+
+    def cells(self, depth: int) -> tuple[Ints, Ints]:
+        level = self.tree.level(depth)
+        found = np.arange(level.start, level.stop)
+        return found, found - level.start
+
+    def sums(self, base: NDArray[Any], place: int, depth: int) -> NDArray[Any]:
+        return base[(*(slice(None),) * place, self.tree.level(depth))]
+
+    def nodes(self, base: NDArray[Any], place: int, nodes: Ints | None) -> NDArray[Any]:
+        return base.take(nodes, place)  # type: ignore[arg-type]
+
+    def spread(self, weights: NDArray[Any]) -> NDArray[Any]:
+        return weights
+
+
 class _Uneven:
     """Any other axis: each component of the even ones has two passes along it."""
 
@@ -714,8 +772,7 @@ class _Uneven:
         self.tree, self.top, self.size = tree, used[-1], tree.size
         self.steps = 8 * (tree.depth + 2) ** 2 * (int(tree.children.max()) + 8)
         self._known: dict[tuple[float, ...], LeastSquares] = {}
-        depths = used if tree.loose else range(self.top + 1)
-        self.with_cells = [depth for depth in depths if len(self.cells(depth)[0])]
+        self.with_cells = [d for d in range(self.top + 1) if len(self.cells(d)[0])]
 
     def nodes_at(self, depth: int) -> int:  # noqa: ARG002
         return self.size
@@ -766,7 +823,7 @@ class _Uneven:
     def cells(self, depth: int) -> tuple[Ints, Ints]:
         level = self.tree.level(depth)
         found = np.arange(level.start, level.stop)
-        if not self.tree.loose and depth < self.top:
+        if depth < self.top:
             found = found[self.tree.children[level] == 0]
         return found, found - level.start
 
@@ -781,7 +838,7 @@ class _Uneven:
         return np.take(base, nodes, place)
 
     def spread(self, weights: NDArray[Any]) -> NDArray[Any]:
-        return weights if self.tree.loose else _raised(self.tree, weights, self.top)[0]
+        return _raised(self.tree, weights, self.top)[0]
 
 
 class _Line:
@@ -818,7 +875,7 @@ class _Line:
 
 
 def _lines(
-    axis: _Even | _Uneven, weights: NDArray[Any] | None, nodes: Ints | None
+    axis: _Even | _Apart | _Uneven, weights: NDArray[Any] | None, nodes: Ints | None
 ) -> Iterator[_Line]:
     """Yield the nodes of an axis, by depth if nodes of one depth are alike, or the weighted sum."""
     tree = axis.tree
@@ -827,7 +884,7 @@ def _lines(
         nodes = chosen if chosen.size == 1 and weights[chosen[0]] == 1 else chosen[:0]
         own = None if nodes.size else weights.astype(np.float64)
         yield _Line(tree, np.zeros(1, np.int64), nodes, own)
-    elif isinstance(axis, _Even):
+    elif not isinstance(axis, _Uneven):
         assert nodes is not None
         depths = tree.depths[nodes]
         for depth in np.flatnonzero(np.bincount(depths)).tolist():
@@ -853,10 +910,12 @@ def _outer(factors: Iterable[Floats]) -> Floats:
     return found
 
 
-def _is_even(tree: Tree, top: int) -> bool:
-    """Whether nodes of one depth have equally many cells, down to the depth `top`."""
+def _kind(tree: Tree, top: int) -> type[Any]:
+    """Return the kind of an axis, of which tables have depths down to `top`."""
+    if tree.loose and top:
+        return _Apart
     levels = [tree.children[tree.level(depth)] for depth in range(top)]
-    return not (tree.loose and top) and all(x.min() == x.max() for x in levels)
+    return _Even if all(x.min() == x.max() for x in levels) else _Uneven
 
 
 def _raised(tree: Tree, weights: NDArray[Any], top: int) -> tuple[NDArray[Any], list[int]]:

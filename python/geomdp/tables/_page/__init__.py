@@ -194,6 +194,17 @@ def _limits(facts: Mapping[str, Any]) -> tuple[str, str]:
     return f"{kept}; what was beyond these limits was left out.", most
 
 
+def _left_out(axes: Mapping[str, Any]) -> str:
+    """Return sentences about which records are in the table, by its columns without `other`."""
+    alone = {label: axis["complete"] for label, axis in axes.items() if not axis["other"]}
+    kinds = (
+        (False, "Only records with one of the listed values are in this table, of"),
+        (True, "As the publisher states, all records have one of the listed values of"),
+    )
+    found = [(text, [x for x, all_in in alone.items() if all_in is kind]) for kind, text in kinds]
+    return "".join(f" {text} {', '.join(labels)}." for text, labels in found if labels)
+
+
 def _noise(facts: Mapping[str, Any], epsilon: Fraction) -> str:
     """Return sentences about the noise, and about what was done to noisy counts."""
     if facts["top"] is not None:
@@ -255,6 +266,9 @@ def _sentences(facts: Mapping[str, Any]) -> list[str]:
         limits, most = _limits(facts)
         if facts["individual"] is None:
             limits = f"The publisher states that each individual counts {most}."
+    if facts["unit"] not in ("record", "individual"):
+        limits = f"Privacy is that of each {facts['unit']!r}. {limits}"
+    limits += _left_out(facts["axes"])
     guess = f"the odds that {one} is among the data"
     if facts["neighbours"] == "change":
         guess = f"the odds between two guesses about {one}"

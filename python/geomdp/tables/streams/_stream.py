@@ -18,6 +18,7 @@ from geomdp._inputs.parameters import Integer, Real
 from geomdp._notebook import many, showable
 from geomdp._numerics import composition
 from geomdp._uncopied import unseen
+from geomdp.accounting._bookings import Protects
 from geomdp.accounting._budget import as_budget, book_table
 from geomdp.accounting._journal import absolute
 from geomdp.mechanism import GeometricMechanism
@@ -78,6 +79,7 @@ class Stream:
         budget: accounting.Budget | None = None,
         l0: Integer = 1,
         linf: Integer = 1,
+        unit: str | None = None,
         label: str | None = None,
     ) -> Self:
         """Open the stream that a file keeps, or a new one if there is no such file.
@@ -101,6 +103,8 @@ class Stream:
             Opening an existing file books nothing.
         l0, linf
             The limits for the individual whose loss the budget books, as in :meth:`privacy_loss`.
+        unit : str, optional
+            The word for this individual, as in :class:`geomdp.tables.Design`.
         label : str, optional
             The label of the booking; by default the name of the file. Since a budget books a label
             only once, a stream whose file is lost is not paid for and drawn a second time by
@@ -135,6 +139,8 @@ class Stream:
         given = None if arity is None else parameters.at_least("arity", arity, 2)
         for name, most in (("l0", l0), ("linf", linf)):
             parameters.at_least(name, most, 1)
+        if unit is not None:
+            parameters.check_text("unit", unit)
         levels = None
         self = cls.__new__(cls)
         if not absolute(path).exists():
@@ -153,8 +159,10 @@ class Stream:
                 return
             losses = self.loss_distribution(l0, linf).losses
             whole, name = composition.total(losses), label or absolute(path).name
+            one = "record" if (l0, linf) == (1, 1) else "individual"
+            who = Protects(one if unit is None else unit, "add-remove")
             try:
-                book_table(budget, whole, losses, name, (own,))
+                book_table(budget, whole, losses, name, (own,), protects=who)
             except ValueError:
                 # Another process may have booked it, and be about to give the file its name.
                 for _ in range(_TRIES):
