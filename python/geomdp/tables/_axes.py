@@ -177,6 +177,18 @@ class Axis:
             return self.tree, 0
         return Tree(np.append(-1, np.zeros(self.tree.size, np.int64))), 1
 
+    @cached_property
+    def root_weights(self) -> NDArray[np.int64]:
+        """1 for roots and 0 for other nodes; nobody changes it."""
+        found = np.where(self.tree.parents < 0, 1, 0)
+        found.flags.writeable = False
+        return found
+
+    @cached_property
+    def counts(self) -> list[int]:
+        """The number of nodes of each depth."""
+        return np.diff(self.tree.starts[:-1]).tolist()
+
     @property
     def _even(self) -> tuple[Fraction, ...]:
         return (Fraction(1, self.depths),) * self.depths
@@ -346,16 +358,7 @@ class Axes(tuple[Axis, ...]):
 
     def counts(self, depths: Block) -> tuple[int, ...]:
         """Return how many nodes a block has on each axis."""
-        levels = self.block(depths)
-        return tuple(level.stop - level.start for level in levels)
-
-    def joined(self, parts: Sequence[Sequence[NDArray[Any]]]) -> dict[str, Coded]:
-        """Return the levels by column of the products of nodes, one below the other."""
-        grids = [np.meshgrid(*nodes, indexing="ij") for nodes in parts]
-        return {
-            axis.label: axis.coded(np.concatenate([grid[place].reshape(-1) for grid in grids]))
-            for place, axis in enumerate(self)
-        }
+        return tuple(axis.counts[depth] for axis, depth in zip(self, depths, strict=True))
 
     @property
     def reads(self) -> list[tuple[Axis, str]]:

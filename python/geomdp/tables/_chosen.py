@@ -14,9 +14,6 @@ from geomdp.tables._analysis.products import Block
 #: Columns in the order of the design, each with a depth of its tree, or None for all of them.
 Key: TypeAlias = tuple[tuple[str, int | None], ...]
 
-#: Cells are numbered by int64.
-_MOST_CELLS = 2**62
-
 
 def keys_of(tables: Any, levels: Mapping[str, Any]) -> dict[Key, Fraction]:
     """Return the key of each table and its part of epsilon; the parts add up to 1."""
@@ -33,11 +30,6 @@ def keys_of(tables: Any, levels: Mapping[str, Any]) -> dict[Key, Fraction]:
         raise TypeError(f"tables have a key without a hash: give {wanted}") from None
     if not parts or len(parts) < len(tables):
         raise ValueError(f"tables are empty or repeat one: give {wanted}")
-    if (cells := math.prod(map(len, levels.values()))) > _MOST_CELLS:
-        raise ValueError(
-            f"levels of all columns multiply to {cells}, which is not accepted: give columns whose "
-            f"levels multiply to at most {_MOST_CELLS}"
-        )
     found: dict[Key, Fraction] = {}
     for given, part in parts.items():
         key = _key(given, list(levels))

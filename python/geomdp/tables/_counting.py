@@ -17,7 +17,7 @@ from geomdp._inputs.columns import column, names, narwhals, only
 from geomdp.tables import _ids, _layout, _naming
 from geomdp.tables._contributions import drawn, kept_of, sorted_by, spent, starts
 from geomdp.tables._engines import CLUSTERS
-from geomdp.tables._exact import saturated
+from geomdp.tables._exact import is_packed, numbered, packed, saturated
 from geomdp.tables._native import (
     Library,
     by_codes,
@@ -72,7 +72,7 @@ def tally_both(
     _, library, people, cells, values = _read(design, data, column, bounds, alone=True)
     if people is not None:
         cells, values = _drawn(design, people, cells, values)
-    return library, added(design, cells, np.ones_like(cells)), added(design, cells, values)
+    return library, added(design, cells, np.ones(len(cells), np.int64)), added(design, cells, values)
 
 
 def _read(
@@ -115,8 +115,7 @@ def groups(
     design, series, records, one = _grouped(design, data, counts, bounds, alone)
     size = len(design._axes.reads)
     columns, people = series[:size], series[size:]
-    cells = _cells(design, list(map(categories, columns)), len(records))
-    inside = cells >= 0
+    cells, inside = _cells(design, list(map(categories, columns)), len(records))
     who = _ids.numbers(people)[inside] if people else None
     return design, library_of(categories(one)), who, cells[inside], records[inside]
 
@@ -141,6 +140,8 @@ def added(design: Layout, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
 
     Cells without records may be among them. Counts are at most the limit of int64.
     """
+    if is_packed(cells):
+        return cells, records
     size = math.prod(design._axes.sizes)
     if size > 8 * cells.size:
         distinct, places = np.unique(cells, return_inverse=True)
@@ -287,9 +288,9 @@ def _bounded(design: Layout, people: _Ints, cells: _Ints, records: _Ints) -> tup
         each = np.argsort(people)
         if design.values is None:
             each = np.repeat(each, records[each])
-            records = np.ones_like(cells)
+            records = np.ones(len(cells), np.int64)
         return cells[each], spent(people[each], records[each], design.l1)
-    order = sorted_by(people, cells)
+    order = sorted_by(people, numbered(cells))
     people, cells, records = people[order], cells[order], records[order]
     first = np.flatnonzero(starts(people) | starts(cells))
     if not first.size:
@@ -306,6 +307,6 @@ def _drawn(design: Layout, people: _Ints, cells: _Ints, values: _Ints) -> tuple[
         order = np.argsort(people)
         order = order[drawn(people[order], design.l1)]
         return cells[order], values[order]
-    order = sorted_by(people, cells)
+    order = sorted_by(people, numbered(cells))
     kept = kept_of(people[order], cells[order], design.l0, design.linf)
     return cells[order][kept], values[order][kept]

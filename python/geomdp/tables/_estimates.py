@@ -195,14 +195,13 @@ def _workload(
     noises: Iterable[tuple[Block, GeometricMechanism, int]],
     known: Iterable[Block],
 ) -> Workload:
-    return Workload(
-        [axis.rooted[0] for axis in axes],
-        [
-            (block, each.rate, Fraction(each.certificate(np.int64).total_variation), off)
-            for block, each, off in noises
-        ],
-        known,
-    )
+    released, facts = [], dict[int, tuple[Any, Fraction]]()
+    for block, each, off in noises:
+        # Tables of equal parts have one mechanism.
+        if id(each) not in facts:
+            facts[id(each)] = each.rate, Fraction(each.certificate(np.int64).total_variation)
+        released.append((block, *facts[id(each)], off))
+    return Workload([axis.rooted[0] for axis in axes], released, known)
 
 
 def rooted(axes: Sequence[Axis], block: Block) -> Block:
@@ -213,7 +212,9 @@ def rooted(axes: Sequence[Axis], block: Block) -> Block:
 def rooted_sum(axes: Sequence[Axis], weights: Sum) -> Sum:
     """Return a sum with weights of the nodes of rooted trees: no root that is added has one."""
     return [
-        None if each is None else np.concatenate([np.zeros(axis.rooted[1], each.dtype), each])
+        each
+        if each is None or not axis.rooted[1]
+        else np.concatenate([np.zeros(axis.rooted[1], each.dtype), each])
         for axis, each in zip(axes, weights, strict=True)
     ]
 
@@ -391,12 +392,11 @@ class Estimates:
             alpha = parameters.significance("alpha", alpha) / self.design.cells
         parts: list[dict[str, NDArray[Any]]] = []
         for block in self.design.blocks:
-            levels = [
-                np.arange(axis.tree.size)[at]
-                for axis, at in zip(axes, axes.block(block), strict=True)
-            ]
-            rows = Rows(tuple(range(len(axes))), tuple(levels))
-            each = linear(self._asked(rows, {}), (1,), alpha, simultaneous=False)
+            kept = tuple(x for x, depth in enumerate(block) if rooted((axes[x],), (depth,)) != (0,))
+            levels = [np.arange(axes[x].tree.size)[axes[x].tree.level(block[x])] for x in kept]
+            each = linear(
+                self._asked(Rows(kept, tuple(levels)), {}), (1,), alpha, simultaneous=False
+            )
             parts.append(each.within(0, self._known_total).columns())
         return {
             name: np.concatenate([part[name].reshape(-1) for part in parts]) for name in parts[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from geomdp.tables._analysis.products import Block
     from geomdp.tables._layout import Layout
 
 _Ints: TypeAlias = NDArray[np.int64]
@@ -19,6 +18,8 @@ _Ints: TypeAlias = NDArray[np.int64]
 _LOW = 2**32 - 1
 #: The most cells of a whole table: 8 GB of counts.
 _MOST_CELLS = 2**30
+#: Cells are numbered by int64 up to this many, and floats have all integers up to this.
+_NUMBERED, _EXACT = 2**62, 2.0**53
 
 
 def saturated(counts: NDArray[Any], add: Callable[[NDArray[Any]], _Ints]) -> _Ints:
@@ -61,7 +62,7 @@ def all_nodes(design: Layout, occupied: tuple[_Ints, _Ints]) -> _Ints:
     check_size(design)
     cells, records = occupied
     if design.tables is not None:
-        return np.concatenate([_block(design, block, cells, records) for block in design.blocks])
+        return np.concatenate(list(_blocks(design, _places(design, cells), records)))
     counts = np.zeros(design._axes.sizes, np.int64)
     counts.reshape(-1)[cells] = records
     for place, axis in enumerate(design._axes):
@@ -80,24 +81,84 @@ def _taken(add: Callable[[NDArray[Any]], _Ints], places: _Ints, counts: NDArray[
     return add(counts)[places]
 
 
-def _block(design: Layout, block: Block, cells: _Ints, records: _Ints) -> _Ints:
-    """Return the exact counts of a block, given those of some cells."""
-    at, inside = np.zeros_like(cells), np.ones(cells.shape, np.bool_)
-    rest, strides = cells, []
-    for axis in reversed(design._axes):
-        strides.append(rest % len(axis.cells))
-        rest = rest // len(axis.cells)
-    for axis, depth, places in zip(design._axes, block, reversed(strides), strict=True):
-        level = axis.tree.level(depth)
-        found = axis.above(depth)[places] - level.start
-        inside &= found >= 0
-        at = at * (level.stop - level.start) + found
-    at, records = at[inside], records[inside]
-    size = math.prod(design._axes.counts(block))
+def is_packed(cells: NDArray[Any]) -> bool:
+    """Whether cells are given by the bytes of their places, not by number."""
+    return cells.dtype.kind == "V"
 
-    def add(records: _Ints) -> _Ints:
-        found = np.zeros(size, np.int64)
-        np.add.at(found, at, records)
-        return found
 
-    return saturated(records, add)
+def packed(design: Layout, places: Sequence[_Ints], size: int) -> NDArray[Any]:
+    """Return cells, given their places in each column.
+
+    They are numbers while int64 has all of them. Else each is the bytes of its places: an item
+    that is compared, sorted and picked as a number is.
+    """
+    sizes = design._axes.sizes
+    if math.prod(sizes) <= _NUMBERED:
+        cells = np.zeros(size, np.int64)
+        for at, many in zip(places, sizes, strict=True):
+            cells *= many
+            cells += at
+        return cells
+    kind = np.min_scalar_type(max(sizes) - 1)
+    found = np.empty((size, len(sizes)), kind)
+    for column, at in enumerate(places):
+        found[:, column] = at
+    return found.view(f"V{kind.itemsize * len(sizes)}")[:, 0]
+
+
+def numbered(cells: NDArray[Any]) -> _Ints:
+    """Return a number for each cell, the same for equal ones."""
+    if not is_packed(cells):
+        return cells
+    return np.unique(cells, return_inverse=True)[1].reshape(-1)
+
+
+def _places(design: Layout, cells: NDArray[Any]) -> list[_Ints]:
+    """Return the places of some cells in each column."""
+    sizes = design._axes.sizes
+    if is_packed(cells):
+        kind = np.min_scalar_type(max(sizes) - 1)
+        rows = np.ascontiguousarray(cells).view(kind).reshape(len(cells), len(sizes))
+        return [rows[:, column].astype(np.int64) for column in range(len(sizes))]
+    found = list[_Ints]()
+    for size in reversed(sizes):
+        cells, place = np.divmod(cells, size)
+        found.append(place)
+    return found[::-1]
+
+
+def _blocks(design: Layout, places: Sequence[_Ints], records: _Ints) -> Iterable[_Ints]:
+    """Yield the exact counts of each block, given the places of some cells and theirs."""
+    one, small = bool((records == 1).all()), float(np.abs(records.astype(float)).sum()) < _EXACT
+    floats = records.astype(np.float64) if small and not one else None
+    nodes: dict[tuple[int, int], tuple[Any, bool]] = {}
+    for block in design.blocks:
+        at, inside = None, None
+        for number, (axis, depth) in enumerate(zip(design._axes, block, strict=True)):
+            if (number, depth) not in nodes:
+                above = axis.above(depth) - axis.tree.starts[depth]
+                lost, same = bool((above < 0).any()), np.array_equal(above, np.arange(above.size))
+                found = places[number] if same else above[places[number]] if above.any() else None
+                nodes[number, depth] = found, lost
+            found, some = nodes[number, depth]
+            if found is not None:
+                at = found if at is None else at * axis.counts[depth] + found
+            if some:
+                inside = (found >= 0) if inside is None else inside & (found >= 0)
+        size = math.prod(design._axes.counts(block))
+        at = np.zeros(len(records), np.int64) if at is None else at
+        kept = slice(None) if inside is None else inside
+        if one:
+            yield np.bincount(at[kept], minlength=size)
+        elif floats is not None:
+            # Sums of integers below 2**53 are exact.
+            yield np.bincount(at[kept], floats[kept], size).astype(np.int64)
+        else:
+            yield saturated(records[kept], partial(_added, at[kept], size))
+
+
+def _added(at: _Ints, size: int, records: _Ints) -> _Ints:
+    """Return the sums of records by place."""
+    found = np.zeros(size, np.int64)
+    np.add.at(found, at, records)
+    return found

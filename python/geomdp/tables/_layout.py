@@ -230,12 +230,17 @@ class Layout:
         """Return the columns of levels of all rows."""
         if self.tables is None:
             return self._axes.columns()
-        return self._axes.joined(
-            [
-                [np.arange(axis.tree.size)[part] for axis, part in zip(self._axes, at, strict=True)]
-                for at in map(self._axes.block, self._blocks)
-            ]
-        )
+        sizes, parts = list(map(self._axes.counts, self._blocks)), list(self._parts.values())
+        columns = {}
+        for place, axis in enumerate(self._axes):
+            starts = [axis.tree.starts[block[place]] for block in self._blocks]
+            nodes = np.repeat(starts, [part.stop - part.start for part in parts])
+            for part, size in zip(parts, sizes, strict=True):
+                if size[place] > 1:
+                    shape = -1, size[place], math.prod(size[place + 1 :])
+                    nodes[part].reshape(shape)[:] += np.arange(size[place])[:, None]
+            columns[axis.label] = axis.coded(nodes)
+        return columns
 
     def _shown(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the values of a release in the order of the rows of a frame."""
@@ -362,11 +367,7 @@ class Layout:
         The records that it adds to cells, and those that it takes away, are in pairs as far as
         there are both (``docs/proofs.md``, lemmas 14c and 14d).
         """
-        upto: Any = np.zeros([axis.depths for axis in self._axes], object)
-        for block, rate in rates.items():
-            upto[block] = rate
-        for place in range(upto.ndim):
-            upto = np.cumsum(upto, axis=place)
+        upto = self._upto(rates)
         kinds = sorted(
             (
                 (upto[depths], math.prod(map(Counter.__getitem__, counts, depths)))
@@ -418,6 +419,17 @@ class Layout:
             return min(signed(low), own * max(self.linf * pair, self._spread * best))
         return self.linf * both(low)
 
+    def _upto(self, rates: Mapping[Block, Any]) -> Any:
+        """Return the sums of the rates of all blocks up to each: an array, or what is asked for."""
+        if math.prod(axis.depths for axis in self._axes) > 4 * len(rates):
+            return _Sums(rates)
+        upto: Any = np.zeros([axis.depths for axis in self._axes], object)
+        for block, rate in rates.items():
+            upto[block] = rate
+        for place in range(upto.ndim):
+            upto = np.cumsum(upto, axis=place)
+        return upto
+
     def _moved(self) -> list[tuple[int, int]]:
         """Return how many records one individual adds to cells and, with changes, takes away.
 
@@ -442,6 +454,20 @@ class Layout:
         return [(moved * self.linf, together)]
 
     __hash__ = None  # type: ignore[assignment]  # its levels may be of any type
+
+
+class _Sums(dict[Block, Any]):
+    """Sums of the rates of all blocks up to one, made when it is asked for."""
+
+    def __init__(self, rates: Mapping[Block, Any]) -> None:
+        super().__init__()
+        self._blocks = np.array(list(rates), np.int64).reshape(len(rates), -1)
+        self._rates = list(rates.values())
+
+    def __missing__(self, depths: Block) -> Any:
+        inside = np.flatnonzero((self._blocks <= np.array(depths)).all(axis=1))
+        self[depths] = found = sum(map(self._rates.__getitem__, inside.tolist()))
+        return found
 
 
 def mechanisms_by(

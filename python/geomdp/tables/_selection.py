@@ -80,7 +80,7 @@ def sum_of(
 
 
 def roots(axis: Axis) -> _Ints:
-    return np.where(axis.tree.parents < 0, 1, 0)
+    return axis.root_weights
 
 
 def choose(axes: Sequence[Axis], name: str, levels: Any, rows: Rows) -> dict[int, NDArray[Any]]:

@@ -64,11 +64,14 @@ class Errors:
         self,
         parts: Sequence[tuple[Fraction | float, Floats, Floats]],
         offs: Sequence[int] | None = None,
+        shared: dict[Any, float] | None = None,
     ) -> None:
         self.parts = parts
         #: Of each part, the most that its noisy counts were moved after the noise.
         self.offs = [0] * len(parts) if offs is None else list(offs)
         self._known: dict[Any, float] = {}
+        #: Reaches by the weights of all noises, which other estimates have too.
+        self._shared = {} if shared is None else shared
 
     def of(self, factors: Sequence[float]) -> list[tuple[Fraction | float, Floats, Floats]]:
         """Return for each rate the weights in a sum of the estimates, and how many have them."""
@@ -150,6 +153,13 @@ class Errors:
         parts = self.of(factors)
         if not parts:
             return 0.0
+        key = level, tuple((r, *(x.tobytes() for x in more)) for r, *more in parts)
+        if key not in self._shared:
+            self._shared[key] = self._reach_of(parts, level)
+        return self._shared[key]
+
+    @staticmethod
+    def _reach_of(parts: Any, level: float) -> float:
         [rate, values, counts], *others = parts
         if not others and values.min() == values.max():
             exact, weight = rate if isinstance(rate, Fraction) else sums.NO_NOISE, float(values[0])

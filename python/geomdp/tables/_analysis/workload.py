@@ -133,15 +133,15 @@ class Workload:
         """Return the components of a block that do not vanish."""
         return product(*(x.below(depth) for x, depth in zip(self._axes, block, strict=True)))
 
-    def check(self, asked: Sum, nodes: Nodes) -> None:
+    def check(self, asked: Sum, nodes: Nodes, busy: Sequence[int] | None = None) -> None:
         """Refuse a sum that the tables do not determine, for some of the nodes.
 
         The error has the blocks that would: a component, with a depth of nodes of other axes.
         """
-        axes = list(zip(self._axes, asked, nodes, strict=True))
         lost: list[Block] = []
         seen: dict[int, int | None] = {}
-        for key in product(*(x.touched(weights, at) for x, weights, at in axes)):
+        busy = self._busy([asked], nodes) if busy is None else busy
+        for _, key in self._touched(asked, nodes, busy):
             if key not in self._tables:
                 lost.append(key)
                 continue
@@ -155,17 +155,38 @@ class Workload:
         if lost:
             raise UndeterminedError(lost)
 
-    def independent(self, nodes: Nodes) -> bool:
-        """Whether estimates at different nodes of these have no noise in common."""
+    def _busy(self, asked: Sequence[Sum], nodes: Nodes) -> list[int]:
+        """Return the axes on which sums are anything but the root of an even axis by itself."""
+        return [
+            place
+            for place, (axis, at) in enumerate(zip(self._axes, nodes, strict=True))
+            if isinstance(axis, _Uneven) or any(not axis.is_root(each[place], at) for each in asked)
+        ]
+
+    def _touched(
+        self, asked: Sum, nodes: Nodes, busy: Sequence[int]
+    ) -> Iterator[tuple[Block, Block]]:
+        """Yield the components that a sum has: on the busy axes alone, and on all."""
+        whole = [0] * len(self._axes)
+        for key in product(*(self._axes[x].touched(asked[x], nodes[x]) for x in busy)):
+            for place, depth in zip(busy, key, strict=True):
+                whole[place] = depth
+            yield key, tuple(whole)
+
+    @cached_property
+    def _single(self) -> bool:
+        """Whether there is one table, but for the depths of loose trees."""
         loose = [tree.loose for tree in self.trees]
         single = {
             tuple(0 if x else d for x, d in zip(loose, block, strict=True))
             for block in self._blocks
         }
-        return (
-            len(single) <= 1
-            and len(set(self._blocks)) == len(self._blocks)
-            and all(
+        return len(single) <= 1 and len(set(self._blocks)) == len(self._blocks)
+
+    def independent(self, nodes: Nodes) -> bool:
+        """Whether estimates at different nodes of these have no noise in common."""
+        return self._single and (
+            all(
                 at is None or tree.loose or len(runs(tree.depths[at])[0]) <= 1
                 for tree, at in zip(self.trees, nodes, strict=True)
             )
@@ -274,6 +295,8 @@ class Workload:
 
     def joint(self, asked: Sequence[Sum], nodes: Sequence[int]) -> Errors:
         """Return the errors of sums, at a node of each axis where they have each by itself."""
+        if not self._uneven:
+            return self._joint(asked, nodes)
         rows, known = self._functionals(asked, nodes), dict[tuple[int, int], Any]()
         return Errors(
             [
@@ -282,6 +305,89 @@ class Workload:
             ],
             [each.off for each in self.released],
         )
+
+    def _joint(self, asked: Sequence[Sum], nodes: Sequence[int]) -> Errors:
+        """Return the errors of sums where all axes are even.
+
+        Tables that agree on the busy axes have the same weights, times their precisions: what they
+        have besides is summed over (``docs/proofs.md``, section 17).
+        """
+        busy = self._busy(asked, np.array(nodes)[:, None] if nodes else ())
+        columns = {x: self._functional(x, [each[x] for each in asked], nodes[x]) for x in busy}
+        ones = [None if x not in columns else np.array([node]) for x, node in enumerate(nodes)]
+        for each in asked:
+            self.check(each, ones, busy)
+        depths, sizes, precisions, kinds = self._faces
+        known: dict[tuple[int, int], tuple[Floats, Floats]] = {}
+        groups: dict[Block, list[int]] = {}
+        for place, face in enumerate(map(tuple, depths[:, busy].tolist())):
+            groups.setdefault(face, []).append(place)
+        parts, offs = [], []
+        for face, places in groups.items():
+            whole = [0] * len(self._axes)
+            for at, depth in zip(busy, face, strict=True):
+                whole[at] = depth
+            # The precision, rate and rounding of tables, and how many cells they are summed over.
+            counts = np.bincount(kinds[places], self._spread_over(sizes[places], busy))
+            found = np.flatnonzero(counts)
+            first = np.array(places)[np.unique(kinds[places], return_index=True)[1]]
+            table = precisions[first][:, None] / self._totals(tuple(whole))
+            table = np.tile(table[:, None, :, None], len(asked))
+            times = np.ones(1)
+            for at, depth in zip(busy, face, strict=True):
+                alone = len(asked) == 1 and asked[0][at] is None
+                rows = self._axes[at].few if alone else known  # type: ignore[union-attr]
+                key = (nodes[at] if alone else at, depth)
+                if key not in rows:
+                    each = self._axes[at].rows(columns[at], depth)  # type: ignore[union-attr]
+                    few, many = _distinct(each)
+                    rows[key] = few.reshape(len(few), *each.shape[1:]), many
+                few, many = rows[key]
+                left = table.shape[-2] // few.shape[1]
+                shape = len(first), len(times), few.shape[1], left, len(asked)
+                table = (table.reshape(shape)[:, :, None] * few[:, :, None]).sum(axis=3)
+                table = table.reshape(len(first), len(times) * len(few), left, len(asked))
+                times = (times[:, None] * many).reshape(-1)
+            table = table.reshape(len(first), len(times), len(asked))
+            for row, place in enumerate(first.tolist()):
+                parts.append((self.released[place].rate, table[row], times * counts[found[row]]))
+                offs.append(self.released[place].off)
+        return Errors(parts, offs, self._reaches)
+
+    @cached_property
+    def _faces(self) -> tuple[Ints, Ints, Floats, Ints]:
+        """The depths, sizes by axis, precision, and kind of each released block, as arrays."""
+        pairs = list(zip(self.released, self._precisions, strict=False))
+        numbers: dict[Any, int] = {}
+        kinds = [numbers.setdefault((x.rate, x.off, p), len(numbers)) for x, p in pairs]
+        return (
+            np.array([x.block for x, _ in pairs], np.int64).reshape(len(pairs), len(self.trees)),
+            np.array([self._shape(x.block) for x, _ in pairs], np.int64).reshape(len(pairs), len(self.trees)),
+            np.array([p for _, p in pairs]),
+            np.array(kinds, np.int64),
+        )
+
+    @cached_property
+    def _reaches(self) -> dict[Any, float]:
+        """Reaches by the weights of all noises."""
+        return {}
+
+    @staticmethod
+    def _spread_over(sizes: Ints, busy: list[int]) -> Floats:
+        """Return the number of nodes of tables on all axes but the busy ones."""
+        own = sizes[:, busy].prod(axis=1)
+        return (sizes.prod(axis=1) // own).astype(np.float64)
+
+    def _totals(self, block: Block) -> Floats:
+        """Return the precision of all tables for each component of a block of even axes."""
+        if block not in self._precision_of:
+            totals = np.array([self._tables[x][()] for x in self._below(block)])
+            self._precision_of[block] = totals
+        return self._precision_of[block]
+
+    @cached_property
+    def _precision_of(self) -> dict[Block, Floats]:
+        return {}
 
     def weights(self, asked: Sum, nodes: Sequence[int]) -> list[Floats]:
         """Return the weights of the noises of each released block in a sum, in its shape."""
@@ -301,16 +407,17 @@ class Workload:
     def _functionals(self, asked: Sequence[Sum], nodes: Sequence[int]) -> list[Floats]:
         """Return for each axis the weights of its nodes, a column for each sum."""
         found = []
-        for place, (tree, node) in enumerate(zip(self.trees, nodes, strict=True)):
-            functionals = np.zeros((tree.size, len(asked)))
-            for column, each in enumerate(asked):
-                own = each[place]
-                functionals[node if own is None else slice(None), column] = (
-                    1 if own is None else own
-                )
-            found.append(functionals)
+        for place, node in enumerate(nodes):
+            found.append(self._functional(place, [each[place] for each in asked], node))
         for each in asked:
             self.check(each, [np.array([node]) for node in nodes])
+        return found
+
+    def _functional(self, place: int, asked: Sum, node: int) -> Floats:
+        """Return the weights of the nodes of an axis, a column for each sum."""
+        found = np.zeros((self.trees[place].size, len(asked)))
+        for column, own in enumerate(asked):
+            found[node if own is None else slice(None), column] = 1 if own is None else own
         return found
 
     @cached_property
@@ -505,23 +612,26 @@ class Fitted(NamedTuple):
 
         Axes whose nodes are added up keep length 1; others have their nodes.
         """
-        self.of.check(weights, nodes)
+        busy = self.of._busy([weights], nodes)
+        self.of.check(weights, nodes, busy)
         axes = list(zip(self.of._axes, weights, nodes, strict=True))
         shape = [1 if each is not None else len(at) for _, each, at in axes]  # type: ignore[arg-type]
         found = {
-            key: self.parts[key]
-            for key in product(*(x.touched(w, at) for x, w, at in axes))
-            if key in self.parts
+            key: self.parts[whole]
+            for key, whole in self.of._touched(weights, nodes, busy)
+            if whole in self.parts
         }
-        for place, (axis, each, at) in reversed([*enumerate(axes)]):
+        for number, place in reversed([*enumerate(busy)]):
+            axis, each, at = axes[place]
             groups: dict[Block, dict[int, Floats]] = {}
             for key, part in found.items():
-                groups.setdefault(key[:place], {})[key[place]] = part
+                groups.setdefault(key[:number], {})[key[number]] = part
             found = {key: axis.read(group, place, each, at) for key, group in groups.items()}
         more = np.broadcast_to(found.get((), np.zeros(shape)), shape)
         steps, rounding = self.of._steps + sum(x.size for x in self.of._axes), 0.0
         if self.size:
-            grown = math.prod(axis.grown(each, at) for axis, each, at in axes)
+            # That of the root by itself is 1.
+            grown = math.prod(axes[x][0].grown(*axes[x][1:]) for x in busy)
             rounding = self.size * steps * _ROUNDING * grown
         base = np.zeros(shape, np.int64)
         if self.base is not None:
@@ -555,6 +665,24 @@ class _Even:
         self.size = self.sizes[-1]
         self.with_cells = [top]
         self.steps = 4 * (sum(map(self._each, range(top))) + 2 * top + 2)
+        #: By a node and a depth, the different rows there of the node's components, and how many.
+        self.few: dict[tuple[int, int], tuple[Floats, Floats]] = {}
+        self._root: NDArray[Any] | None = None
+        self._below = [
+            [0, *(d for d in range(1, depth + 1) if self.sizes[d] > self.sizes[d - 1])]
+            for depth in range(top + 1)
+        ]
+
+    def is_root(self, weights: NDArray[Any] | None, nodes: Ints | None) -> bool:
+        """Whether a sum has the root and no other node."""
+        if weights is None:
+            return nodes is not None and not np.any(nodes)
+        if weights is self._root:
+            return True
+        found = bool(weights[0] == 1 and np.count_nonzero(weights) == 1)
+        if found and not weights.flags.writeable:
+            self._root = weights
+        return found
 
     def _each(self, depth: int) -> int:
         """Return how many children a node of this depth has."""
@@ -562,7 +690,7 @@ class _Even:
 
     def below(self, depth: int) -> list[int]:
         """Return the depths up to this one at which there is more than one sibling."""
-        return [0, *(d for d in range(1, depth + 1) if self.sizes[d] > self.sizes[d - 1])]
+        return self._below[depth]
 
     def nodes_at(self, depth: int) -> int:
         """Return the length of an array of a component along this axis."""
