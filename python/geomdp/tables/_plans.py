@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Real
-from geomdp.tables import _estimates, _selection
+from geomdp.tables import _chosen, _estimates, _selection
 from geomdp.tables._analysis import products
 from geomdp.tables._analysis.products import Block, Errors
-from geomdp.tables._analysis.workload import UndeterminedError, Workload
+from geomdp.tables._analysis.workload import LEAST, UndeterminedError, Workload
 
 if TYPE_CHECKING:
     from geomdp.mechanism import GeometricMechanism
@@ -55,17 +56,19 @@ def parts(design: Layout, epsilon: Real) -> dict[Any, Fraction]:
     """Return parts of epsilon for the tables with about the least sum of variances of all rows."""
     assert design.tables is not None
     keys = list(design.tables)
-    found = [1.0 / len(keys)] * len(keys)
+    found = np.full(len(keys), 1.0 / len(keys))
+    total = parameters.positive_fraction("epsilon", parameters.exact("epsilon", epsilon))
+    variance = _variances(design, float(total)) or (
+        lambda thousandths: _variance(_with(design, keys, thousandths), epsilon)
+    )
 
-    def tried(values: list[float]) -> tuple[float, dict[Any, Fraction]]:
-        whole = sum(values)
-        given = {
-            key: max(_LEAST, Fraction(round(each / whole * 1000), 1000))
-            for key, each in zip(keys, values, strict=True)
-        }
-        arguments = design._arguments() | {"tables": given}
-        return _variance(type(design)(**arguments), epsilon), given
+    def tried(values: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        given = np.maximum(np.rint(values / values.sum() * 1000), float(_LEAST * 1000))
+        if (known := seen.get(given.tobytes())) is None:
+            known = seen[given.tobytes()] = variance(given)
+        return known, given
 
+    seen: dict[bytes, float] = {}
     least, best = tried(found)
     for step in _STEPS:
         better = True
@@ -73,11 +76,80 @@ def parts(design: Layout, epsilon: Real) -> dict[Any, Fraction]:
             better = False
             for place in range(len(keys)):
                 for factor in (step, 1 / step):
-                    moved = [x * factor if at == place else x for at, x in enumerate(found)]
+                    moved = found.copy()
+                    moved[place] *= factor
                     value, given = tried(moved)
                     if value < least * (1 - 1e-9):
                         least, best, found, better = value, given, moved, True
-    return best
+    return _parts_of(keys, best)
+
+
+def _parts_of(keys: list[Any], thousandths: NDArray[np.float64]) -> dict[Any, Fraction]:
+    """Return parts that are multiples of a thousandth, by table."""
+    return {key: Fraction(int(x), 1000) for key, x in zip(keys, thousandths, strict=True)}
+
+
+def _with(design: Layout, keys: list[Any], thousandths: NDArray[np.float64]) -> Layout:
+    """Return a design with these parts."""
+    arguments = design._arguments() | {"tables": _parts_of(keys, thousandths)}
+    return type(design)(**arguments)
+
+
+def _variances(
+    design: Layout, epsilon: float
+) -> Callable[[NDArray[np.float64]], float] | None:
+    """Return the sum of the variances of all rows as a function of the parts of the tables.
+
+    Where all axes are even, the variance of a row is the sum over its components of their squared
+    lengths, times the squares of the weights of all tables that have them (``docs/proofs.md``,
+    section 17), so that nothing but the rates depends on the parts. None for other axes.
+    """
+    axes, blocks = design._axes, design.blocks
+    workload = _estimates.workload_of(axes, design.mechanisms_for(1))
+    if workload._uneven:
+        return None
+    # How much of the part of a table each block has.
+    asked = _chosen.keys_of(design.tables, {axis.label: axis.given for axis in axes})
+    mixed = np.zeros((len(blocks), len(asked)))
+    places = {block: place for place, block in enumerate(blocks)}
+    for column, key in enumerate(asked):
+        for block, part in _chosen.blocks({key: Fraction(1)}, axes, len(blocks)).items():
+            mixed[places[block], column] = float(part)
+    rooted = [each.block for each in workload.released]
+    sizes = np.array([math.prod(workload._shape(block)) for block in rooted], np.float64)
+    # The components of all rows: their squared lengths, and the blocks that have them.
+    squared: dict[tuple[int, int], dict[int, float]] = {}
+    lengths: dict[Block, float] = {}
+    for block, size in zip(rooted, sizes.tolist(), strict=True):
+        for place, (axis, depth) in enumerate(zip(workload._axes, block, strict=True)):
+            if (place, depth) not in squared:
+                one = np.zeros((axis.tree.size, 1))
+                one[axis.tree.starts[depth]] = 1
+                pairs = zip(axis.below(axis.top), axis.squared(one), strict=True)
+                squared[place, depth] = dict(pairs)
+        for key in workload._below(block):
+            each = (squared[p, d][s] for p, (d, s) in enumerate(zip(block, key, strict=True)) if d)
+            lengths[key] = lengths.get(key, 0.0) + size * math.prod(each)
+    numbers = {key: number for number, key in enumerate(lengths)}
+    inside = np.zeros((len(numbers), len(blocks)))
+    for column, block in enumerate(rooted):
+        inside[[numbers[key] for key in workload._below(block)], column] = 1
+    weights = np.array(list(lengths.values()))
+    linear = design.neighbours == "add-remove" and all(len(x.cells_by_depth) == 1 for x in axes)
+    steepest = float(design._most(dict.fromkeys(blocks, 1))) / len(blocks)
+
+    def value(thousandths: NDArray[np.float64]) -> float:
+        parts = mixed @ thousandths
+        most = steepest * parts.sum() if linear else 0.0
+        most = most or float(design._most(dict(zip(blocks, parts.tolist(), strict=True))))
+        rates = np.minimum(epsilon * parts / most, products.MOST)
+        scale = products.of_weights(rates.tolist())
+        noise = 0.5 / np.sinh(scale * rates / 2) ** 2
+        precision = 1 / np.maximum(noise, noise.max() * LEAST) / sizes
+        each = precision**2 * sizes * (0.5 / np.sinh(rates / 2) ** 2)
+        return float(weights @ ((inside @ each) / (inside @ precision) ** 2))
+
+    return value
 
 
 def _variance(design: Layout, epsilon: Real) -> float:

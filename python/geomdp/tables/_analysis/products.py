@@ -29,7 +29,7 @@ Block: TypeAlias = tuple[int, ...]
 Sum: TypeAlias = Sequence[NDArray[Any] | None]
 
 #: Greater rates count as this one, whose noise has probability 1e-260.
-_MOST = 600.0
+MOST = 600.0
 #: Weights are those at this greatest rate, so that those of almost no noise do not become unequal:
 #: they would have the least variance, and longer tails.
 _WEIGHTS = 3.0
@@ -341,4 +341,4 @@ def of_weights(rates: Iterable[Fraction | float]) -> float:
 
 def limited(rate: Fraction | float) -> float:
     """Return the rate, or the greatest one that counts."""
-    return float(min(rate, _MOST))
+    return float(min(rate, MOST))

@@ -29,7 +29,7 @@ Nodes: TypeAlias = Sequence[Ints | None]
 Parts: TypeAlias = dict[Block, Floats]
 
 #: Variances below this part of the greatest are raised to it.
-_LEAST = 1e-12
+LEAST = 1e-12
 #: Noisy counts whose sum may be beyond this are not added up exactly.
 _LARGEST = 2.0**62
 #: A float of this precision.
@@ -91,7 +91,7 @@ class Workload:
         scale = of_weights(each.rate for each in self.released) if self.released else 1.0
         noise = [weighted.variance(scale * limited(each.rate)) for each in self.released]
         # A lower bound keeps the numerics in order.
-        least = max(noise, default=0.0) * _LEAST
+        least = max(noise, default=0.0) * LEAST
         #: The variances that choose weights.
         self.noise_by_release = [max(each, least) for each in noise]
         #: The precision of each table in the means over even axes that are its components.
