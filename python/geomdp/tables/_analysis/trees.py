@@ -16,6 +16,8 @@ Ints: TypeAlias = NDArray[np.int64]
 _ROOM = 2
 #: Among so many numbers a binary search is fast.
 _FEW = 2**16
+#: Integers within this are counted.
+_SPAN = 2.0**20
 
 
 class Tree:
@@ -81,7 +83,7 @@ class Tree:
             for n in np.unique(self.children[inner]):
                 some = inner[self.children[inner] == n]
                 rows = under[(self.first[some] - below.start)[:, None] + np.arange(n)]
-                _, which = np.unique(rows, axis=0, return_inverse=True)
+                which = _numbers(rows)
                 shapes[some] = known + which.reshape(-1)
                 known += int(which.max()) + 1
         kind_of = np.zeros(self.size, np.int64)
@@ -102,6 +104,10 @@ class Tree:
     def below(self, depth: int) -> slice:
         """Return the children of the nodes of this depth."""
         return self.level(depth + 1)
+
+    def of_parents(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the value of the parent of each node, roots left out."""
+        return np.repeat(values, self.children)
 
     def over_children(
         self, depth: int, values: NDArray[Any], over: np.ufunc = np.add
@@ -124,6 +130,15 @@ class Tree:
         return Tree(np.insert(moved, end, 0), loose=self.loose)
 
 
+def _numbers(rows: Ints) -> Ints:
+    """Return a number for each row, the same for equal ones, in any order."""
+    if (rows == rows[:1]).all():
+        return np.zeros(len(rows), np.int64)
+    # As bytes: numpy compares a field for each column in another way, which takes long.
+    keys = np.ascontiguousarray(rows).view(f"V{rows.itemsize * rows.shape[1]}")
+    return np.unique(keys, return_inverse=True)[1].reshape(-1)
+
+
 def runs(rows: NDArray[Any]) -> tuple[Ints, Ints]:
     """Return the first of each run of equal rows, and how many it has.
 
@@ -141,6 +156,10 @@ def arranged(parent: Ints, *, most: int | None = None, loose: bool = False) -> t
 
     A tree with more depths than `most` raises the error of one with cycles.
     """
+    every = np.arange(len(parent))
+    if most is None and len(parent) and (parent < every).all() and (np.diff(parent) >= 0).all():
+        # It is in the tree's order.
+        return Tree(parent, loose=loose), every
     children = np.argsort(parent, kind="stable")
     first = np.searchsorted(parent[children], np.arange(len(parent) + 1))
     levels: list[Ints] = []
@@ -173,7 +192,9 @@ class LeastSquares:
         self.tree, self.noise = tree, noise
         #: The variances of the sum of the children, and of the estimate from the subtree.
         self.below, self.own = np.zeros(tree.size), noise.copy()
-        ratio = np.full(tree.size, np.inf if tree.loose else 0.0)
+        #: The parts of its noisy count, and of its children's sum, in a node's own estimate.
+        self.weight = np.ones(tree.size)
+        self.rest = np.zeros(tree.size) if tree.loose else np.ones(tree.size)
         with np.errstate(divide="ignore", invalid="ignore"):
             for depth in reversed(range(0 if tree.loose else tree.depth)):
                 inner = tree.inner[depth]
@@ -181,20 +202,23 @@ class LeastSquares:
                 # Known children leave nothing to their parent.
                 np.divide(sums, noise[inner], out=sums, where=sums > 0)
                 sums[np.isinf(noise[inner])] = 0
-                ratio[inner] = sums
+                self.weight[inner], self.rest[inner] = 1 / (1 + 1 / sums), 1 / (1 + sums)
                 # Beside a leaf without a value the other children say nothing of their parent.
                 left = np.isinf(self.below[inner])
                 self.own[inner] = np.where(left, noise[inner], self.below[inner] / (1 + sums))
-            #: The parts of its noisy count, and of its children's sum, in a node's own estimate.
-            self.weight = np.where(tree.children > 0, 1 / (1 + 1 / ratio), 1.0)
-        self.rest = 1 / (1 + ratio)
         #: The part of a node in the difference that its parent divides.
         self.gain = np.zeros(tree.size)
-        parents = tree.parents[tree.roots :]
-        own, left = self.own[tree.roots :], self.below[parents]
-        np.divide(own, left, out=self.gain[tree.roots :], where=(left > 0) & np.isfinite(own))
-        lost = np.isinf(own) & (left > 0)
-        self.gain[tree.roots :][lost] = 1 / np.bincount(parents[lost], minlength=1)[parents[lost]]
+        own, gain = self.own[tree.roots :], self.gain[tree.roots :]
+        left = tree.of_parents(self.below)
+        if not np.isfinite(own.sum()):
+            np.divide(own, left, out=gain, where=(left > 0) & np.isfinite(own))
+            lost = np.isinf(own) & (left > 0)
+            parents = tree.parents[tree.roots :][lost]
+            gain[lost] = 1 / np.bincount(parents, minlength=1)[parents]
+        elif left.min(initial=1) > 0:
+            np.divide(own, left, out=gain)
+        else:
+            np.divide(own, left, out=gain, where=left > 0)
 
     def __call__(self, noisy: _Floats) -> _Floats:
         """Return the estimates, for noisy counts with any further axes."""
@@ -207,9 +231,10 @@ class LeastSquares:
             found[inner] *= self.weight[inner][more]
             found[inner] += self.rest[inner][more] * sums[inner]
         for depth in range(tree.depth):
-            level = tree.below(depth)
-            parents = tree.parents[level]
-            found[level] += self.gain[level][more] * (found[parents] - sums[parents])
+            level, inner = tree.below(depth), tree.inner[depth]
+            left = np.repeat(found[inner] - sums[inner], tree.children[inner], axis=0)
+            left *= self.gain[level][more]
+            found[level] += left
         return found
 
     @cached_property
@@ -371,10 +396,14 @@ def within(tree: Tree, values: NDArray[Any], weights: _Floats, low: Ints, high: 
         merged.append((owners[order], starts))
         inside = costs[order[_ranges(starts + (low - least)[inner], (high - low)[inner])]]
         owners = np.repeat(np.arange(nodes.start, nodes.stop), sizes)
-        steps = _ranges(np.zeros_like(sizes), sizes)
         costs = np.repeat(weights[nodes], sizes)
-        costs *= np.repeat(2 * (low - values)[nodes], sizes) + 2 * steps + 1
-        costs[np.repeat(tree.children[nodes] > 0, sizes)] += inside
+        # From the low end of each node on, 2 more with each step.
+        ends = np.cumsum(sizes)
+        steps = np.repeat(2 * ((low - values)[nodes] - ends + sizes) + 1, sizes)
+        steps += 2 * np.arange(len(steps))
+        costs *= steps
+        if inner.size:
+            costs[np.repeat(tree.children[nodes] > 0, sizes)] += inside
     roots = tree.level(0)
     result[roots] = low[roots] + np.bincount(owners[costs < 0], minlength=tree.roots)
     for depth, (owners, starts) in enumerate(merged[:0:-1]):
@@ -396,10 +425,22 @@ def _sorted_within(groups: Ints, costs: _Floats) -> Ints:
     Of few different costs, as those of integers are, a count of 16 bits at a time sorts numbers for
     group and cost.
     """
-    known = np.unique(costs)
-    if known.size > _FEW or not costs.size:
+    if not costs.size:
         return np.lexsort((costs, groups))
-    left = (groups - groups[0]) * known.size + np.searchsorted(known, costs)
+    least, most = costs.min(), costs.max()
+    if most - least < _SPAN and (np.floor(costs) == costs).all():
+        # Those of integers are counted, not sorted.
+        codes = (costs - least).astype(np.int64)
+        ranks = np.cumsum(np.bincount(codes) > 0) - 1
+        codes, many = ranks[codes], int(ranks[-1]) + 1
+        if many > _FEW:
+            return np.lexsort((costs, groups))
+    else:
+        known = np.unique(costs)
+        if (many := known.size) > _FEW:
+            return np.lexsort((costs, groups))
+        codes = np.searchsorted(known, costs)
+    left = (groups - groups[0]) * many + codes
     order = np.argsort((left & 0xFFFF).astype(np.uint16), kind="stable")
     while (left >> 16).any():
         left = left >> 16
@@ -418,10 +459,10 @@ def fitted(tree: Tree, values: NDArray[Any], weights: _Floats) -> _Floats:
     """
     with np.errstate(divide="ignore"):
         noise = 1 / weights
-    leaf, held = tree.children == 0, np.zeros(tree.size, np.bool_)
+    values, leaf = values.astype(np.float64), tree.children == 0
     while True:
-        result = LeastSquares(tree, np.where(held, 0.0, noise))(np.where(held, 0.0, values))
+        result = LeastSquares(tree, noise)(values)
         negative = leaf & (result < 0)
         if not negative.any():
             return result
-        held |= negative
+        noise[negative] = values[negative] = 0.0

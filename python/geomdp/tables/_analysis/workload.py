@@ -277,6 +277,8 @@ class Workload:
         blocks = list(product(*(axis.with_cells for axis in self._axes)))
         if not all(block in first for block in blocks):
             return None
+        if not self._uneven:
+            return first[blocks[0]]
         found = np.zeros([axis.size for axis in self._axes], np.int64)
         for block in blocks:
             pairs = [axis.cells(depth) for axis, depth in zip(self._axes, block, strict=True)]
@@ -313,8 +315,7 @@ class Workload:
         have besides is summed over (``docs/proofs.md``, section 17).
         """
         busy = self._busy(asked, np.array(nodes)[:, None] if nodes else ())
-        columns = {x: self._functional(x, [each[x] for each in asked], nodes[x]) for x in busy}
-        ones = [None if x not in columns else np.array([node]) for x, node in enumerate(nodes)]
+        ones = [None if x not in busy else np.array([node]) for x, node in enumerate(nodes)]
         for each in asked:
             self.check(each, ones, busy)
         depths, sizes, precisions, kinds = self._faces
@@ -338,8 +339,10 @@ class Workload:
                 alone = len(asked) == 1 and asked[0][at] is None
                 rows = self._axes[at].few if alone else known  # type: ignore[union-attr]
                 key = (nodes[at] if alone else at, depth)
-                if key not in rows:
-                    each = self._axes[at].rows(columns[at], depth)  # type: ignore[union-attr]
+                if key not in rows and alone:
+                    rows[key] = self._axes[at].rows_of(nodes[at], depth)  # type: ignore[union-attr]
+                elif key not in rows:
+                    each = self._axes[at].rows(self._functional(at, [x[at] for x in asked], nodes[at]), depth)  # type: ignore[union-attr]
                     few, many = _distinct(each)
                     rows[key] = few.reshape(len(few), *each.shape[1:]), many
                 few, many = rows[key]
