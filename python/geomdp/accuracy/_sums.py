@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 
 from geomdp._inputs import arrays, labels, parameters
 from geomdp._inputs.parameters import Integer, Real
-from geomdp._numerics import sums, tails
+from geomdp._numerics import ratios, sums, tails
 from geomdp.mechanism import GeometricMechanism, as_mechanism, as_released
 
 
@@ -218,9 +218,7 @@ def ratio_confidence_interval(
     noisy = mechanism.rate != math.inf, other.rate != math.inf
     rates = _rate(mechanism), _rate(other)
 
-    def at(a: int, b: int) -> tuple[float, float]:
-        lower = -sums.greatest_ratio((-a, b), rates, half)
-        upper = sums.greatest_ratio((a, b), rates, half)
+    def at(a: int, b: int, lower: float, upper: float) -> tuple[float, float]:
         if noisy[1] and b == ceiling:
             lower, upper = min(lower, 0.0), max(upper, 0.0)
         if noisy[1] and b == floor:
@@ -231,10 +229,14 @@ def ratio_confidence_interval(
             upper = math.inf
         return (max(lower, 0.0) if least >= 0 else lower), upper
 
-    if parameters.is_integer(numerator) and parameters.is_integer(denominator):
-        return at(int(numerator), int(denominator))
     pairs = np.broadcast(above, below)
-    ends = np.array([at(int(a), int(b)) for a, b in pairs], dtype=np.float64).reshape(-1, 2)
+    one, two = ([int(x) for x in each] for each in zip(*pairs, strict=True)) if pairs.size else ((), ())
+    lows = [-x for x in ratios.greatest([-x for x in one], two, rates, half)]
+    highs = ratios.greatest(one, two, rates, half)
+    found = list(map(at, one, two, lows, highs))
+    if parameters.is_integer(numerator) and parameters.is_integer(denominator):
+        return found[0]
+    ends = np.array(found, dtype=np.float64).reshape(-1, 2)
     lower, upper = (end.reshape(pairs.shape) for end in ends.T)
     return labelled(lower), labelled(upper)
 
