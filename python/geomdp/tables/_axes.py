@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,48 +17,11 @@ from geomdp._inputs import parameters
 from geomdp.tables import _levels, _naming
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._analysis.trees import Tree
+from geomdp.tables._hierarchy import Hierarchy
 from geomdp.tables._native import Coded
 
-#: The most depths of a column. Each has noise of its own.
-MOST_DEPTHS = 100
-
-
-class Branches:
-    """A public tree, iterated by its leaves: the base class of :class:`Hierarchy`."""
-
-    __slots__ = ("_made", "_paths", "_tree", "labels", "nodes")
-
-    def __init__(
-        self,
-        nodes: list[Any],
-        tree: Tree,
-        paths: _naming.Paths | None = None,
-        labels: Mapping[Any, str] = MappingProxyType({}),
-    ) -> None:
-        self.nodes, self._tree, self._paths, self.labels = nodes, tree, paths, dict(labels)
-        #: What is made once, when it is asked for: the columns of nodes by library, for one.
-        self._made: dict[str, Any] = {}
-
-    @property
-    def leaves(self) -> list[Any]:
-        """The nodes without children."""
-        if "leaves" not in self._made:
-            self._made["leaves"] = _levels.taken(self.nodes, self._tree.leaves)
-        found: list[Any] = self._made["leaves"]
-        return found
-
-    def __len__(self) -> int:
-        return len(self._tree.leaves)
-
-    def __getitem__(self, place: Any) -> Any:
-        return self.leaves[place]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.leaves)
-
-
 #: What a design takes as the levels of a column.
-Levels: TypeAlias = Sequence[Any] | Branches
+Levels: TypeAlias = Sequence[Any] | Hierarchy
 
 
 class Axis:

@@ -2,44 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import partial
 from itertools import pairwise, repeat, zip_longest
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._inputs import arrays, parameters
+from geomdp._inputs import parameters
 from geomdp._inputs import columns as _columns
-from geomdp._inputs import labels as _detached
-from geomdp._inputs.parameters import Integer, Real
+from geomdp._inputs.parameters import Integer
 from geomdp._notebook import many, showable
-from geomdp._uncopied import unseen
 from geomdp.tables import _levels, _naming, _native, _rows
 from geomdp.tables._analysis import trees
-from geomdp.tables._axes import MOST_DEPTHS, Branches
-from geomdp.tables._design import Design
-from geomdp.tables._exact import occupied
 from geomdp.tables._naming import Paths
-from geomdp.tables._table import Table
 
-if TYPE_CHECKING:
-    from os import PathLike
-
-    from geomdp.accounting import Budget
-    from geomdp.tables._noisy import NoisyTable
-    from geomdp.tables._released import Released
-
-#: The name of the column of nodes, for counts without a design.
-NODE = "node"
+#: The most depths of a column. Each has noise of its own.
+MOST_DEPTHS = 100
 #: The types whose objects all have a hash and equal themselves.
 _NAMES = {str, int, bool, date, datetime, type(None)}
 
 
 @showable
-class Hierarchy(Branches):
+class Hierarchy:
     """A public tree, of any depth; branches may differ in size and depth.
 
     A hierarchy takes the place of a column's levels, as in
@@ -87,13 +74,10 @@ class Hierarchy(Branches):
     >>> tree = Hierarchy({"North": "all", "South": "all", "A": "North", "B": "North"})
     >>> tree.nodes, tree.leaves, tree.depth
     (['all', 'North', 'South', 'A', 'B'], ['South', 'A', 'B'], 2)
-    >>> noisy = tree.release({"A": 210, "B": 42, "South": 385}, epsilon=1)
-    >>> list(noisy.intervals(alpha=0.05))
-    ['node', 'estimate', 'lower', 'upper']
 
     """
 
-    __slots__ = ()
+    __slots__ = ("_made", "_paths", "_tree", "labels", "nodes")
 
     def __init__(
         self,
@@ -106,14 +90,14 @@ class Hierarchy(Branches):
         names, above = _joined(*_pairs(children, parents))
         if not names:
             raise ValueError("children are empty: give at least one pair of a child and a parent")
-        self._fill(names, above, leaves_only)
-        self.labels = _labels(self.nodes, self._tree, None, labels)
+        self._fill(names, above, leaves_only, labels)
 
     def _fill(
         self,
         names: list[Any],
         above: NDArray[np.int64],
         leaves_only: bool,
+        labels: Any,
         label: Callable[[list[Any], trees.Tree], list[Any]] = lambda names, _: names,
         paths: Paths | None = None,
     ) -> None:
@@ -135,8 +119,11 @@ class Hierarchy(Branches):
                 f"a tree of more than {MOST_DEPTHS} depths is not accepted, since each has noise "
                 "of its own: give a tree of fewer"
             ) from None
-        nodes = _levels.checked("nodes", label(_levels.taken(names, order), tree))
-        super().__init__(nodes, tree, paths)
+        self.nodes = _levels.checked("nodes", label(_levels.taken(names, order), tree))
+        self._tree, self._paths = tree, paths
+        #: What is made once, when it is asked for: the columns of nodes by library, for one.
+        self._made: dict[str, Any] = {}
+        self.labels = _labels(self.nodes, tree, paths, labels)
 
     @classmethod
     def from_columns(
@@ -358,8 +345,7 @@ class Hierarchy(Branches):
         for name in names if paths is not None else ():
             _naming.check_apart("the name", name, paths)
         found = cls.__new__(cls)
-        found._fill(names, above, leaves_only, partial(_naming.labels, paths=paths), paths)
-        found.labels = _labels(found.nodes, found._tree, paths, labels)
+        found._fill(names, above, leaves_only, labels, partial(_naming.labels, paths=paths), paths)
         return found
 
     @classmethod
@@ -380,7 +366,7 @@ class Hierarchy(Branches):
         if len(parents) != len(nodes) or not ((parents >= -1) & (parents < len(nodes))).all():
             raise ValueError("parents are not those of nodes")
         found = cls.__new__(cls)
-        found._fill(nodes, parents, leaves_only, paths=paths)
+        found._fill(nodes, parents, leaves_only, labels, paths=paths)
         if found.nodes != nodes:
             raise ValueError("nodes are not in the order of their tree")
         if paths is not None:
@@ -390,7 +376,6 @@ class Hierarchy(Branches):
                 for node, whole in zip(found.nodes, written, strict=True)
             ):
                 raise ValueError("nodes have other paths than their parents say")
-        found.labels = _labels(found.nodes, found._tree, paths, labels)
         return found
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -400,6 +385,23 @@ class Hierarchy(Branches):
             "labels": self.labels,
         }
         return partial(type(self)._stated, **facts), (self.nodes, self._tree.parents)
+
+    @property
+    def leaves(self) -> list[Any]:
+        """The nodes without children."""
+        if "leaves" not in self._made:
+            self._made["leaves"] = _levels.taken(self.nodes, self._tree.leaves)
+        found: list[Any] = self._made["leaves"]
+        return found
+
+    def __len__(self) -> int:
+        return len(self._tree.leaves)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.leaves[place]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.leaves)
 
     @property
     def leaves_only(self) -> bool:
@@ -436,152 +438,6 @@ class Hierarchy(Branches):
         if at > self.depth:
             raise ValueError(parameters.refusal("depth", at, f"an int of at most {self.depth}"))
         return self.nodes[self._tree.level(at)]
-
-    @unseen
-    def release(
-        self,
-        counts: Any,
-        *,
-        epsilon: Real,
-        shares: Sequence[Real] | None = None,
-        design: Design | None = None,
-        budget: Budget | None = None,
-        label: str | None = None,
-        threads: int | None = None,
-        corrects: Released | None = None,
-        save: str | PathLike[str] | None = None,
-        about: Mapping[str, str] | None = None,
-    ) -> NoisyTable:
-        """Return noisy counts of all nodes, given the exact counts of the leaves.
-
-        Inner nodes get the sums of these counts, whatever :attr:`leaves_only` is. To count records
-        and bound the contributions of each individual, use :meth:`Design.count` instead.
-
-        Parameters
-        ----------
-        counts : mapping, column or array
-            The exact count of each leaf: a mapping from leaves, a pandas Series with the leaves as
-            its index, or integers in the order of :attr:`leaves`. All leaves must be there,
-            including those with a count of 0. No value raises an error, since that would reveal it:
-            those below 0 are taken as 0.
-        epsilon : number or str
-            The privacy loss of the whole tree. A str such as "0.1" is exact.
-        shares : sequence of numbers, optional
-            In what proportion the depths share epsilon, from the root down. By default all shares
-            are equal, which makes the noise of the noisiest count, and the sum of the variances
-            over the depths, as small as possible.
-        design : Design, optional
-            The design of the counts, with this tree, whose `leaves_only` must be true, as one of
-            its columns. Counts are then an array with an axis for each column, and the sensitivity
-            is that of the design. Without it, an individual changes one leaf by 1.
-        budget : Budget, optional
-            The budget that books the privacy loss before any noise is drawn, and refuses a release
-            that would exceed it.
-        label : str, optional
-            A name for the release, which the budget's history and readers see.
-        threads : int, optional
-            The greatest number of threads for a large depth; by default, as many as help.
-        corrects : NoisyTable, NoisyGroups or Top, optional
-            The release that this one replaces.
-        save : str or path, optional
-            A file to publish the release to. Everything that can be wrong with it is refused before
-            anything is booked, as by :meth:`Table.release`.
-        about : mapping of names to texts, optional
-            What to say about the table: any of `title`, `description`, `source`, `period`,
-            `contact` and `licence`.
-
-        Returns
-        -------
-        NoisyTable
-            Noisy counts of all nodes. For each of its cells, an individual changes one path from a
-            leaf to the root, so the losses of the depths add up to `epsilon`.
-
-        Raises
-        ------
-        ValueError
-            If the names of the counts are not those of the leaves, or the budget does not allow the
-            release.
-        FileExistsError
-            If a file with the name in `save` exists. Nothing is booked then.
-
-        Examples
-        --------
-        >>> from geomdp.tables import Hierarchy
-        >>> tree = Hierarchy({"Oslo": "Europe", "Rome": "Europe"})
-        >>> noisy = tree.release({"Oslo": 210, "Rome": 42}, epsilon=1)
-        >>> list(noisy.to_dict()), noisy.privacy_loss()
-        (['Europe', 'Oslo', 'Rome'], 1.0)
-
-        """
-        if isinstance(counts, Table):
-            raise TypeError("counts of a table know their design: call its own release")
-        added = self._added()
-        whole = Design({NODE: added}) if design is None else design
-        if not isinstance(whole, Design):
-            raise TypeError(parameters.foreign("design", design, "a Design"))
-        column = next((axis.label for axis in whole._axes if axis.hierarchy == added), None)
-        if column is None:
-            raise ValueError(
-                "design has no column of this hierarchy with leaves_only: give one that has"
-            )
-        table = Table(whole, None, occupied(self._array(counts, whole)))
-        by_depth = None if shares is None else {column: shares}
-        return table.release(
-            epsilon=epsilon,
-            shares=by_depth,
-            budget=budget,
-            label=label,
-            threads=threads,
-            corrects=corrects,
-            save=save,
-            about=about,
-        )
-
-    def _added(self) -> Hierarchy:
-        """Return this tree, with nodes that are the sums of their children."""
-        if self.leaves_only:
-            return self
-        found: Hierarchy | None = self._made.get("added")
-        if found is None:
-            found = self._made["added"] = Hierarchy.__new__(Hierarchy)
-            tree = trees.Tree(self._tree.parents)
-            Branches.__init__(found, self.nodes, tree, self._paths, self.labels)
-        return found
-
-    def _array(self, counts: Any, design: Design) -> NDArray[Any]:
-        """Return the counts in the order of the leaves."""
-        [bare], named = _detached.detach(counts=counts)
-        values = arrays.as_array(bare)
-        if named.keys is not None and len(design._axes) == 1:
-            values = values[self._order("counts", named.keys)]
-        if values.shape != design._axes.sizes:
-            raise ValueError(
-                f"counts are of shape {values.shape}: give one for each leaf, of shape "
-                f"{design._axes.sizes}"
-            )
-        return values
-
-    def _order(self, name: str, keys: Sequence[Any]) -> NDArray[Any]:
-        """Return the place of each leaf among keys, which must be the leaves."""
-        leaves = _naming.places(self.nodes, self._tree, self._paths, self._tree.leaves)
-        places: dict[int, int] = {}
-        for place, key in enumerate(keys):
-            if key not in leaves:
-                if key not in _naming.places(self.nodes, self._tree, self._paths):
-                    raise _naming.unknown(f"{name} have", key, self.nodes, self._paths)
-                raise ValueError(
-                    f"{name} have {parameters.shown(key)}, which is no leaf: give those of leaves"
-                )
-            places[leaves[key]] = place
-        missing = [leaf for at, leaf in enumerate(self.leaves) if at not in places]
-        if missing:
-            raise ValueError(
-                f"{name} are without {parameters.shown(missing)}: give every leaf, also those "
-                "without records"
-            )
-        if len(places) < len(keys):
-            raise ValueError(f"{name} have a leaf twice: give each once")
-        return np.array([places[at] for at in range(len(self))])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Hierarchy):

@@ -20,7 +20,8 @@ from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
 from geomdp.tables import _chosen, _ids, _tiers
 from geomdp.tables._analysis.products import Block
-from geomdp.tables._axes import Axes, Axis, Branches, Levels
+from geomdp.tables._axes import Axes, Axis, Levels
+from geomdp.tables._hierarchy import Hierarchy
 from geomdp.tables._fields import KEYWORDS, stated
 from geomdp.tables._native import Coded
 from geomdp.tables._tiers import TierMechanism
@@ -694,7 +695,7 @@ def _by_label(levels: Mapping[Any, Any]) -> tuple[dict[str, tuple[str, ...]], di
         if isinstance(key, tuple):
             for each in key:
                 parameters.check_text("column", each)
-            if not isinstance(items, Branches) or len({*key}) < len(key) or len(key) < 2:
+            if not isinstance(items, Hierarchy) or len({*key}) < len(key) or len(key) < 2:
                 raise ValueError(
                     f"columns {key} are not accepted: give two or more names with a Hierarchy, "
                     "from the root down, each once"
