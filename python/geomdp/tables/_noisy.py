@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._extras import installed_by
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp._numerics import decimals
 from geomdp.tables import _estimates, _page, _pictures, _selection, _totals, consistency
 from geomdp.tables._analysis import trees
 from geomdp.tables._answers import Answers
-from geomdp.tables._exact import all_nodes
 from geomdp.tables._released import Released
 
 if TYPE_CHECKING:
@@ -28,10 +26,6 @@ if TYPE_CHECKING:
 
     from geomdp.tables import _axes
     from geomdp.tables._analysis.products import Block
-
-
-#: The variance of what was not released, over the greatest: it has nearly no weight.
-_LIGHT = 1e3
 
 
 class NoisyTable(Released, Answers):
@@ -87,7 +81,7 @@ class NoisyTable(Released, Answers):
 
         With a single hierarchy, this is the nearest such frame, unless public totals cross the
         hierarchy (``docs/consistency.md``). Otherwise it is the least-squares fit, rounded
-        (:func:`geomdp.tables.consistency.consistent`), and some other frame of integers may be
+        and some other frame of integers may be
         nearer. Released margins are weighted by the variance of their noise. Use the result where a
         table must make sense to the eye. It is biased (``docs/consistency.md``), so do not compute
         intervals from it, but from this object. Needs scipy.
@@ -119,7 +113,7 @@ class NoisyTable(Released, Answers):
         if any(axis.tree.depth and axis.hierarchy is not None for axis in self.design._axes):
             whole = self._closest(known)
         else:
-            whole = self._consistent(known)
+            whole = consistency.fitted(self, known)
         return self._made({**self._levels(), self.design.name: self._rows(whole)})
 
     def _refuse_chosen(self, what: str) -> None:
@@ -151,36 +145,12 @@ class NoisyTable(Released, Answers):
             raise OverflowError("totals reach beyond 2**40: give smaller ones")
         return known
 
-    def _consistent(self, known: Mapping[Block, NDArray[np.int64]]) -> NDArray[np.int64]:
-        """Return the consistent counts of all nodes of a table with margins."""
-        design, cells = self.design, self.design.blocks[-1]
-        public = {tuple(np.flatnonzero(block).tolist()): counts for block, counts in known.items()}
-        margins = {
-            tuple(place for place, depth in enumerate(block) if depth == cells[place]): block
-            for block in design.blocks[:-1]
-        }
-        noisy = {
-            kept: self.counts[design._axes.block(block)].reshape(
-                [design._axes.sizes[x] for x in kept]
-            )
-            for kept, block in margins.items()
-        }
-        found = consistency.keeping(
-            self.counts[design._axes.block(cells)],
-            noisy,
-            {
-                "cells": self.mechanisms[cells],
-                **{kept: self.mechanisms[block] for kept, block in margins.items()},
-            },
-            public,
-        )
-        return all_nodes(design, (np.arange(found.size), found.reshape(-1)))
-
     def _closest(self, known: Mapping[Block, NDArray[np.int64]]) -> NDArray[np.int64]:
         """Return the consistent counts of all nodes of a table with one hierarchy."""
         design = self.design
         [place, *others] = [p for p, axis in enumerate(design._axes) if axis.depths > 1]
         if others:
+            return consistency.fitted(self, known)
             raise ValueError(
                 "consistent counts are known for one hierarchy without margins: give another table"
             )
@@ -211,7 +181,7 @@ class NoisyTable(Released, Answers):
                 values[nodes], weights[nodes] = counts.reshape(-1, columns), np.inf
                 continue
             if block[place] or not kept <= last:
-                return self._crossing(place, known)
+                return consistency.fitted(self, known)
             groups = np.arange(counts.size).reshape(counts.shape[1:]) + values.size
             over = np.broadcast_to(groups, shape[1:]).reshape(-1)
             above[tops] = over
@@ -222,50 +192,6 @@ class NoisyTable(Released, Answers):
         found = trees.closest(above, values, weights)[: noisy.size]
         found = found.reshape(noisy.T.shape).T[: tree.size]
         return np.moveaxis(found.reshape(shape), 0, place)
-
-    def _crossing(self, place: int, known: Mapping[Block, NDArray[np.int64]]) -> NDArray[np.int64]:
-        """Return the consistent counts of all nodes of a table with a tree, as a rounded fit.
-
-        Records of inner nodes themselves have no noisy count, and nearly no weight.
-        """
-        with installed_by("geomdp[consistency]"):
-            from scipy import sparse  # noqa: PLC0415
-        axes, tree = self.design._axes, self.design._axes[place].tree
-        inside = sparse.csr_array((tree.size, tree.cells.size))
-        nodes = tree.cells
-        while (nodes >= 0).any():
-            at = np.flatnonzero(nodes >= 0)
-            inside += sparse.csr_array((np.ones(at.size), (nodes[at], at)), inside.shape)
-            nodes = np.where(nodes < 0, -1, tree.parents[nodes])
-
-        def sums(nodes: Any, block: Block) -> Any:
-            """Return the matrix from cells to these nodes, by the other columns of a block."""
-            found = sparse.eye_array(1)
-            for p, axis in enumerate(axes):
-                size = len(axis.cells)
-                side = sparse.eye_array(size) if block[p] else np.ones((1, size))
-                # In another format there may be entries of 0.
-                found = sparse.kron(found, inside[nodes] if p == place else side, "csr")
-            return found
-
-        def flat(values: NDArray[Any]) -> NDArray[Any]:
-            return np.moveaxis(values, 0, place).reshape(-1)
-
-        noisy = np.moveaxis(self.counts, place, 0)
-        own = noisy.copy()
-        np.subtract.at(own, tree.parents[tree.roots :], noisy[tree.roots :])
-        variances = np.array(self._workload.noise_by_release)
-        variances = variances / variances.min()
-        spread = np.where(tree.children, _LIGHT * variances.max(), variances[tree.depths])
-        spread = np.broadcast_to(spread.reshape(-1, *[1] * (own.ndim - 1)), own.shape)
-        parts = [
-            (sums(nodes, (1,) * len(axes)), flat(noisy[nodes]), variances[depth])
-            for depth, nodes in enumerate(tree.inner[: tree.depth])
-        ]
-        for block, counts in known.items():
-            parts.append((sums(tree.level(block[place]), block), counts.reshape(-1), 0.0))
-        found = consistency.near(flat(own[tree.cells]), flat(spread[tree.cells]), parts)
-        return all_nodes(self.design, (np.arange(found.size), found))
 
     def plot(self, by: Any = None, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
         """Draw the estimates: bars with intervals for one column, a heat map for two.

@@ -97,7 +97,7 @@ def check(axes: Sequence[Axis], known: Mapping[Block, _Ints]) -> None:
     for place, one in enumerate(blocks):
         for other in blocks[:place]:
             common = tuple(map(min, one, other))
-            (a, all_a), (b, all_b) = (_sums(axes, x, known[x], common) for x in (one, other))
+            (a, all_a), (b, all_b) = (sums(axes, x, known[x], common) for x in (one, other))
             wrong = (all_b & (a > b)) | (all_a & (b > a))
             if wrong.any():
                 raise ValueError(
@@ -116,7 +116,7 @@ def crossing(axes: Sequence[Axis], known: Mapping[Block, _Ints]) -> list[tuple[s
         one
         for one in known
         if not any(
-            one != other and of(one, other) and _sums(axes, other, known[other], one)[1].all()
+            one != other and of(one, other) and sums(axes, other, known[other], one)[1].all()
             for other in known
         )
     ]
@@ -129,7 +129,7 @@ def crossing(axes: Sequence[Axis], known: Mapping[Block, _Ints]) -> list[tuple[s
     return []
 
 
-def _sums(
+def sums(
     axes: Sequence[Axis], block: Block, counts: _Ints, to: Block
 ) -> tuple[_Ints, NDArray[np.bool_]]:
     """Return sums over the nodes above, and whether they have all of these."""

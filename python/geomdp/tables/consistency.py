@@ -1,34 +1,24 @@
-"""Consistent tables from noisy counts: not negative, with a given total and matching margins.
-
-:func:`consistent` fits a table to noisy counts by least squares, weighted by the variances of the
-noise and without negative cells, and then rounds it so that margins stay within 1 of the fit. It
-uses the released counts alone, so it costs no privacy (``docs/proofs.md``, theorem 7). It draws no
-randomness. ``docs/consistency.md`` shows the bias of the result. This module needs the extra
-``consistency``.
-"""
+"""Consistent tables from noisy counts: not negative, with public totals and matching margins."""
 
 from __future__ import annotations
 
-import math
+import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from geomdp._extras import installed_by
-from geomdp._inputs import arrays, labels, parameters
-from geomdp._inputs.parameters import Integer, Real
-from geomdp.mechanism import GeometricMechanism
-from geomdp.tables._analysis import trees
+from geomdp.tables import _totals
+from geomdp.tables._exact import all_nodes
 
-__all__ = ["consistent"]
+if TYPE_CHECKING:
+    from geomdp.tables._analysis.products import Block
+    from geomdp.tables._axes import Axis
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Ints: TypeAlias = NDArray[np.int64]
-#: The axes that a margin keeps.
-Axes: TypeAlias = int | tuple[int, ...]
-
 #: The largest count: sums of millions of them are exact.
 GREATEST = 2**40
 #: Nearer to an integer than this is that integer.
@@ -39,163 +29,79 @@ _MOST_STEPS = 200
 #: So many cells for each sum are in a linear program at first.
 _CELLS_OF_A_SUM = 64
 _INFEASIBLE = 2
+#: The variance of what was not released, over the greatest: it has nearly no weight.
+_LIGHT = 1e3
 #: Between variances, for the least squares to be well conditioned.
 _FURTHEST = 1e6
 
 
-def consistent(
-    cells: Any,
-    *,
-    total: Integer | None = None,
-    margins: Mapping[Any, Any] | None = None,
-    variances: Mapping[Any, Real | GeometricMechanism] | None = None,
-    parents: Mapping[Any, Any] | None = None,
-) -> Any:
-    """Return a table of counts from the best fit to noisy cells and noisy margins.
+def fitted(noisy: Any, known: Mapping[Block, _Ints]) -> _Ints:
+    """Return the least squares of a table without negative cells, rounded, at all of its nodes.
 
-    The fit is the table ``x >= 0`` with the least ``sum((x - cells)**2) / variance`` plus the same
-    sum for each margin. Each cell is then rounded up or down so that the total and each margin of
-    the result are those of the fit, rounded up or down. Of all such tables, the result is the
-    nearest to the fit. Another table of integers may be nearer to the noisy counts: for the cells 5
-    and 2 of variance 5 and the total 8 of variance 3, say. Only with `parents` it is the nearest.
-
-    Such tables exist if the margins form at most two chains, where each margin keeps all axes of
-    the next: rows and columns, or ``(0, 1)``, ``0`` and ``2``. With other margins there may be
-    none; then a margin of the result differs from that of the fit by less than 1 plus the number of
-    margins given, while the total is still that of the fit, rounded up or down.
-
-    Memory is about 700 bytes a cell. A table of 1000 rows and columns with both margins takes about
-    ten seconds.
-
-    Parameters
-    ----------
-    cells : array of ints, column, mapping, frame or NoisyTable
-        Noisy counts of a table with any number of axes; columns and mappings have one. A table has
-        one for each column of levels, without its margins, and so has a frame whose last column has
-        the counts; a pivot of pandas has two. :meth:`geomdp.tables.NoisyTable.consistent` takes the
-        released margins and their variances from the table.
-    total : int, optional
-        A public total, which the result has exactly. A noisy total is the margin ``()``.
-    margins : mapping, optional
-        Noisy sums of the table, by the axis or the tuple of axes that they keep: ``{0: rows, 1:
-        columns, (): total}``.
-    variances : mapping, optional
-        The variance of the noise of each margin, and of ``"cells"``: a positive number, or the
-        mechanism that made them. No variance is more than 10^6 times another. Equal if none are
-        given.
-    parents : mapping, optional
-        A public tree of any depth over cells with one axis: the parent of each cell, by its label
-        or its number, and of each inner node. Those without one belong to ``()``, the sum of all
-        cells. Margins are then noisy sums at inner nodes, by their names. The result is not a
-        rounded fit, but the closest table of integers that are not negative. A tree of 10^6 cells
-        takes seconds.
-
-    Returns
-    -------
-    int64 array
-        Of the shape of the cells, or with their labels. Its margins are its sums. If several tables
-        are equally near to the fit, the choice depends on the order of rows and columns, and on
-        the version of scipy (``docs/consistency.md``).
-
-    Raises
-    ------
-    OverflowError
-        If a count is beyond ``2**40``.
-    RuntimeError
-        If the numerics do not converge.
-
-    Examples
-    --------
-    >>> from geomdp import GeometricMechanism
-    >>> from geomdp.tables.consistency import consistent
-    >>> fine, coarse = GeometricMechanism(1.0), GeometricMechanism(0.1)
-    >>> consistent(
-    ...     [[8, 1, -3], [4, 0, 2]],
-    ...     margins={0: [30, -15]},
-    ...     variances={"cells": fine, 0: coarse},
-    ... )
-    array([[8, 1, 0],
-           [4, 0, 2]])
-
-    >>> consistent(
-    ...     {"Bern": 8, "Basel": -2, "Oslo": 5},
-    ...     parents={"Bern": "Switzerland", "Basel": "Switzerland", "Oslo": "Norway"},
-    ...     margins={"Switzerland": 9, "Norway": 8},
-    ... )
-    {'Bern': 8, 'Basel': 0, 'Oslo': 6}
-
-    """
-    [cells], labelled = labels.detach(cells=cells)
-    table = _counts("cells", cells)
-    if not table.size:
-        raise ValueError(f"cells of shape {table.shape} are not accepted: give at least one")
-    given = {} if margins is None else _mapping("margins", margins)
-    spread = _variances(variances, given)
-    if total is not None:
-        total = parameters.at_least("total", total, 0)
-    if parents is not None:
-        keys = labelled.keys or list(range(len(table)))
-        above = _mapping("parents", parents)
-        return labelled(_on_tree(table, keys, above, given, spread, total=total))
-    kept = {key: _axes(key, table.ndim) for key in given}
-    parts = []
-    for key, values in given.items():
-        [bare], _ = labels.detach(**{f"margins[{key!r}]": values})
-        margin = _counts(f"margins[{key!r}]", bare)
-        shape = tuple(table.shape[axis] for axis in kept[key])
-        if margin.shape != shape:
-            raise ValueError(f"margins[{key!r}] is of shape {margin.shape}: give shape {shape}")
-        parts.append((kept[key], margin, spread[key] / spread["cells"]))
-    if total is not None:
-        parts.append(((), _counts("total", total), 0.0))
-    return labelled(_rounded_fit(table, parts))
-
-
-def keeping(
-    cells: Any,
-    margins: Mapping[Any, Any],
-    variances: Mapping[Any, Real | GeometricMechanism],
-    public: Mapping[Any, _Ints],
-) -> _Ints:
-    """Return the consistent table with public margins, by the tuples of axes that they keep."""
-    spread = _variances(variances, margins)
-    noisy = [
-        (axes, _counts(f"margins[{axes}]", counts), spread[axes] / spread["cells"])
-        for axes, counts in margins.items()
-    ]
-    known = [(axes, counts, 0.0) for axes, counts in public.items()]
-    return _rounded_fit(_counts("cells", cells), noisy + known)
-
-
-def _rounded_fit(cells: _Ints, margins: Sequence[tuple[tuple[int, ...], _Ints, float]]) -> _Ints:
-    """Return the least squares without negative cells, rounded.
-
-    A margin is the axes that it keeps, its counts, and their variance over that of the cells. That
-    of a public one is 0: the result has it exactly. Of each three public margins, one keeps all
-    axes of another; so the public ones form two chains, and such tables exist if these agree.
+    A block is a part: each of its nodes is a sum of cells. What follows from a public one says
+    nothing more. Of each three public ones, one has all depths of another; so they form two chains,
+    and such tables exist if these agree. Records of inner nodes have no noisy count of their own,
+    and nearly no weight.
     """
     with installed_by("geomdp[consistency]"):
         from scipy import sparse  # noqa: PLC0415
+    axes, own = noisy.design._axes, noisy.counts.copy()
+    if max(int(own.max()), -int(own.min())) > GREATEST:
+        raise OverflowError("noisy counts reach beyond 2**40: give smaller ones")
+    variances = np.array(noisy._workload.noise_by_release) / noisy._workload.noise_by_release[-1]
+    if variances.max() > _FURTHEST * variances.min():
+        raise ValueError("variances are not accepted: give at most 10^6 times the least")
+    spread, leaf = np.full(own.shape, _LIGHT * variances.max()), np.ones((1,) * own.ndim, np.bool_)
+    for place, axis in enumerate(axes):
+        at, tree = (slice(None),) * place, axis.tree
+        if tree.loose:
+            rest = noisy.counts[(*at, slice(tree.roots, None))]
+            np.subtract.at(own, (*at, tree.parents[tree.roots :]), rest)
+        leaf = leaf & (tree.children == 0).reshape(
+            [-1 if p == place else 1 for p in range(own.ndim)]
+        )
+    parts = []
+    for (block, _, _, counts), each in zip(noisy._tables, variances, strict=True):
+        index = axes.block(tuple(d - axis.rooted[1] for d, axis in zip(block, axes, strict=True)))
+        single = leaf[index]
+        spread[index] = np.where(single, each, spread[index])
+        if not single.all() and not any(
+            _totals.sums(axes, x, known[x], block)[1].all()
+            for x in known
+            if all(map(operator.le, block, x))
+        ):
+            parts.append((_inside(axes, block)[~single.reshape(-1)], counts[~single], each))
+    for block, counts in known.items():
+        if not any(
+            x != block
+            and all(map(operator.le, block, x))
+            and _totals.sums(axes, x, known[x], block)[1].all()
+            for x in known
+        ):
+            parts.append((_inside(axes, block), counts.reshape(-1), 0.0))
+    cells = np.ix_(*(axis.tree.cells for axis in axes))
+    if parts:
+        found = near(own[cells].reshape(-1), spread[cells].reshape(-1), parts)
+    else:
+        found = np.maximum(own[cells].reshape(-1), 0)
+    return all_nodes(noisy.design, (np.arange(found.size), found))
 
-    def sums(axes: tuple[int, ...]) -> Any:
-        """Return the matrix that takes the cells to a margin."""
-        shape = [cells.shape[axis] for axis in axes]
-        places = np.indices(cells.shape)[list(axes)].reshape(len(axes), cells.size)
-        rows = np.ravel_multi_index(tuple(places), shape) if axes else np.zeros(cells.size, int)
-        entries = np.ones(cells.size), (rows, np.arange(cells.size))
-        return sparse.csr_array(entries, (math.prod(shape), cells.size))
 
-    if not margins:
-        return np.maximum(cells, 0)
-    public = [(axes, counts) for axes, counts, ratio in margins if not ratio]
-    # What follows from a public margin says nothing more.
-    margins = [
-        (axes, counts, ratio)
-        for axes, counts, ratio in margins
-        if not any({*axes} < {*most} or (ratio and {*axes} == {*most}) for most, _ in public)
-    ]
-    parts = [(sums(axes), counts.ravel(), ratio) for axes, counts, ratio in margins]
-    return near(cells.ravel(), np.ones(cells.size), parts).reshape(cells.shape)
+def _inside(axes: Sequence[Axis], block: Block) -> Any:
+    """Return the matrix that takes the cells to the nodes of a block of rooted trees."""
+    from scipy import sparse  # noqa: PLC0415
+
+    found = sparse.eye_array(1)
+    for axis, depth in zip(axes, block, strict=True):
+        level, nodes = axis.rooted[0].level(depth), axis.tree.cells + axis.rooted[1]
+        while (deep := axis.rooted[0].depths[nodes] > depth).any():
+            nodes = np.where(deep, axis.rooted[0].parents[nodes], nodes)
+        at = np.flatnonzero(nodes >= level.start)
+        shape = level.stop - level.start, nodes.size
+        found = sparse.kron(
+            found, sparse.csr_array((np.ones(at.size), (nodes[at] - level.start, at)), shape), "csr"
+        )
+    return found
 
 
 def near(cells: _Ints, spread: _Floats, parts: Sequence[tuple[Any, _Ints, float]]) -> _Ints:
@@ -221,44 +127,6 @@ def near(cells: _Ints, spread: _Floats, parts: Sequence[tuple[Any, _Ints, float]
     limited = sparse.vstack([np.ones((1, cells.size)), matrix[some]]).tocsr()
     exact = np.append(total, np.where(ratios > 0, np.nan, gaps)[some])
     return cells + _rounded(changes, limited, exact, sum(ratio > 0 for *_, ratio in parts))
-
-
-def _on_tree(
-    cells: _Ints,
-    keys: list[Any],
-    parents: dict[Any, Any],
-    margins: dict[Any, Any],
-    spread: dict[Any, float],
-    *,
-    total: int | None,
-) -> _Ints:
-    """Return the closest cells of a tree."""
-    if cells.ndim != 1:
-        raise ValueError(f"cells of shape {cells.shape} have no parents: give one axis")
-    # The cells come first.
-    places = {node: place for place, node in enumerate(dict.fromkeys([*keys, *parents.values()]))}
-    root = places.setdefault((), len(places))
-    for name, nodes in ("parents", parents), ("margins", margins):
-        for node in nodes:
-            if node not in places or (
-                node == () if name == "parents" else places[node] < len(keys)
-            ):
-                wanted = "a cell or an inner node" if name == "parents" else "an inner node, or ()"
-                raise ValueError(f"{name} of {parameters.shown(node)} are not accepted: {wanted}")
-    if len(set(keys)) < len(keys) or not set(keys).isdisjoint(parents.values()):
-        raise ValueError("cells are not accepted: give each its own label, which no parent has")
-    parent = np.array([places[parents.get(node, ())] for node in places])
-    values, weights = np.zeros(len(places), np.int64), np.zeros(len(places))
-    parent[root] = -1
-    values[: len(keys)], weights[: len(keys)] = cells, 1.0
-    for node, value in margins.items():
-        count = _counts(f"margins[{node!r}]", value)
-        if count.shape:
-            raise ValueError(f"margins[{node!r}] is of shape {count.shape}: give one count")
-        values[places[node]], weights[places[node]] = count, spread["cells"] / spread[node]
-    if total is not None:
-        values[root], weights[root] = _counts("total", total), np.inf
-    return trees.closest(parent, values, weights)[: len(keys)]
 
 
 def _fit(cells: _Ints, spread: _Floats, matrix: Any, gaps: _Ints, ratios: _Floats) -> _Floats:
@@ -378,50 +246,3 @@ def _between(values: _Floats) -> tuple[_Floats, _Floats]:
     nearest = np.rint(values)
     near = np.abs(values - nearest) < _NEAR
     return np.where(near, nearest, np.floor(values)), np.where(near, nearest, np.ceil(values))
-
-
-def _counts(name: str, values: Any) -> _Ints:
-    counts = arrays.as_array(values)
-    if counts.size and max(int(counts.max()), -int(counts.min())) > GREATEST:
-        # Released, and so public.
-        raise OverflowError(f"{name} reaches beyond 2**40: give smaller counts")
-    return counts.astype(np.int64)
-
-
-def _mapping(name: str, value: Any) -> dict[Any, Any]:
-    if not isinstance(value, Mapping):
-        raise TypeError(parameters.foreign(name, value, "a mapping"))
-    return dict(value)
-
-
-def _axes(key: Any, dimensions: int) -> tuple[int, ...]:
-    """Return the axes that a margin keeps."""
-    axes = key if isinstance(key, tuple) else (key,)
-    known = all(parameters.is_integer(axis) and 0 <= axis < dimensions for axis in axes)
-    if not known or len(set(axes)) < len(axes) or len(axes) == dimensions:
-        raise ValueError(
-            f"margins of {parameters.shown(key)} are not accepted: give fewer axes than "
-            f"{dimensions}, each from 0 to {dimensions - 1} and once"
-        )
-    return axes
-
-
-def _variances(variances: Any, margins: Mapping[Any, Any]) -> dict[Any, float]:
-    keys = ["cells", *margins]
-    if variances is None:
-        return dict.fromkeys(keys, 1.0)
-    given = _mapping("variances", variances)
-    if set(given) != set(keys):
-        raise ValueError(f"variances of {list(given)} are not accepted: give those of {keys}")
-    found = {key: _variance(f"variances[{key!r}]", value) for key, value in given.items()}
-    if max(found.values()) > _FURTHEST * min(found.values()):
-        raise ValueError(f"variances = {found} are not accepted: give at most 10^6 times the least")
-    return found
-
-
-def _variance(name: str, value: Any) -> float:
-    """Return a variance; that of a mechanism is without its bounds."""
-    if isinstance(value, GeometricMechanism):
-        rate = float(value.rate)
-        value = 2 * math.exp(-rate) / math.expm1(-rate) / math.expm1(-rate)
-    return float(parameters.positive_number(name, value))
