@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -14,7 +14,6 @@ from typing import (
     Literal,
     Required,
     TypeAlias,
-    TypedDict,
     Unpack,
     get_args,
 )
@@ -30,16 +29,13 @@ from geomdp.tables import _counting, _layout, _release
 from geomdp.tables._contributions import sorted_by, starts
 from geomdp.tables._design import Design
 from geomdp.tables._layout import MOST_VALUE
+from geomdp.tables._release import Publishing
 from geomdp.tables._table import Table
 
 if TYPE_CHECKING:
-    from os import PathLike
-
-    from geomdp.accounting import Budget
     from geomdp.tables._layout import Layout
     from geomdp.tables._native import Library
     from geomdp.tables._noisy import NoisyTable
-    from geomdp.tables._released import Released
 
 Limit: TypeAlias = Literal["l0", "linf", "l1", "bounds"]
 _Ints: TypeAlias = NDArray[np.int64]
@@ -49,18 +45,13 @@ _OWN = frozenset(("l0", "linf", "values"))
 _Count: TypeAlias = Callable[[Design, Any, Any], "tuple[Library, tuple[_Ints, _Ints]]"]
 
 
-class Options(TypedDict, total=False):
+class Options(Publishing, total=False):
     """The arguments of :func:`choose_limit` that are given by name."""
 
     epsilon: Required[Real]
     share: Real
     column: Any
     limits: Sequence[Integer] | None
-    budget: Budget | None
-    label: str | None
-    corrects: Released | None
-    save: str | PathLike[str] | None
-    about: Mapping[str, str] | None
 
 
 @_notebook.showable
@@ -160,16 +151,7 @@ def choose_limit(
     design: Design,
     data: Any,
     limit: Limit,
-    *,
-    epsilon: Real,
-    share: Real = "0.95",
-    column: Any = None,
-    limits: Sequence[Integer] | None = None,
-    budget: Budget | None = None,
-    label: str | None = None,
-    corrects: Released | None = None,
-    save: str | PathLike[str] | None = None,
-    about: Mapping[str, str] | None = None,
+    **options: Unpack[Options],
 ) -> ChosenLimit:
     """Choose a limit on the contributions of individuals, for a part of epsilon.
 
@@ -207,16 +189,8 @@ def choose_limit(
         The limits to choose from, increasing, from 1 to at most that of the design. By default all
         of these, or for values the powers of 2 below it and the limit itself; for ``"bounds"``, up
         to 2**32. They are public, so do not take them from the data.
-    budget : geomdp.accounting.Budget, optional
-        The budget that books the privacy loss of the choice.
-    label : str, optional
-        A name for the budget.
-    corrects : release, optional
-        The table of counts that this one replaces.
-    save : path, optional
-        A file to publish the table of counts to, checked before anything is read.
-    about : mapping, optional
-        The title, source and the like of the table of counts.
+    **publishing
+        As in :meth:`Table.release`, for the table of counts.
 
     Returns
     -------
@@ -250,15 +224,7 @@ def choose_limit(
         design,
         limit,
         lambda design, column, tally: tally(design, data, column)[1:],
-        epsilon=epsilon,
-        share=share,
-        column=column,
-        limits=limits,
-        budget=budget,
-        label=label,
-        corrects=corrects,
-        save=save,
-        about=about,
+        **options,
     )
 
 

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
 from fractions import Fraction
-from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from geomdp import _notebook
 from geomdp._inputs import parameters
-from geomdp._inputs.parameters import Integer, Real
+from geomdp._inputs.parameters import Real
 from geomdp._numerics import decimals
 from geomdp._uncopied import Withheld, unseen
 from geomdp.tables import _release
 from geomdp.tables._noisy import NoisyTable
 from geomdp.tables._selection import Columns
+from geomdp.tables._tiered import Bundle, paths_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from geomdp.accounting import Budget
+    from geomdp.tables._release import Publishing
     from geomdp.tables._table import Table
 
 
@@ -51,12 +49,7 @@ class SumAndCount(Withheld):
         *,
         epsilon: Real,
         share: Real = Fraction(1, 2),
-        budget: Budget | None = None,
-        label: str | None = None,
-        threads: int | None = None,
-        corrects: NoisySumAndCount | None = None,
-        save: tuple[str | PathLike[str], str | PathLike[str]] | None = None,
-        about: Mapping[str, str] | None = None,
+        **publishing: Unpack[Publishing],
     ) -> NoisySumAndCount:
         """Return both noisy tables, for one privacy loss.
 
@@ -69,19 +62,9 @@ class SumAndCount(Withheld):
             default, each gets a half. The best share for a mean of bounded values depends on the
             data, but with a half, intervals of means are at most about twice as wide as with the
             best (``docs/proofs.md``, lemma 14e).
-        budget : Budget, optional
-            The budget that books the privacy loss of both together before any noise is drawn.
-        label : str, optional
-            A name for the release, which the budget's history and the readers of both files see.
-        threads : int, optional
-            As in :meth:`geomdp.GeometricMechanism.release`.
-        corrects : NoisySumAndCount, optional
-            The release that this one replaces. Each table names its own predecessor.
-        save : pair of paths, optional
-            The files to publish the sums and the counts to, as :meth:`Table.release` does.
-        about : mapping of names to texts, optional
-            What to say about both tables: any of `title`, `description`, `source`, `period`,
-            `contact` and `licence`.
+        **publishing
+            As in :meth:`Table.release`; `save` is a mapping of ``"sums"`` and ``"counts"`` to a file
+            for each, and `corrects` a NoisySumAndCount.
 
         Returns
         -------
@@ -105,42 +88,32 @@ class SumAndCount(Withheld):
         wanted = "a number above 0 and below 1"
         exact = parameters.exact("share", share)
         part = Fraction(parameters.in_range("share", exact, wanted, lambda x: 0 < x < 1))
-        paths = _paths(save)
-        if not isinstance(corrects, NoisySumAndCount | None):
+        how: dict[str, Any] = dict(publishing)
+        old, save = how.pop("corrects", None), how.pop("save", None)
+        if not isinstance(old, NoisySumAndCount | None):
             wanted = "the release of a sum and a count that this one replaces"
-            raise TypeError(parameters.foreign("corrects", corrects, wanted))
-        replaced = (None, None) if corrects is None else (corrects.sums, corrects.counts)
-        prepared = [
-            _release.prepare(
+            raise TypeError(parameters.foreign("corrects", old, wanted))
+        tables = {"sums": (self._sums, part), "counts": (self._counts, 1 - part)}
+        paths = paths_of("save", save, tables)
+        prepared = {
+            name: _release.prepare(
                 table.design,
                 None,
                 epsilon=total * each,
-                label=label,
-                threads=threads,
-                corrects=old,
+                corrects=None if old is None else old[name],
                 count_id=table._count_id,
-                save=path,
-                about=about,
+                save=paths.get(name),
+                **how,
             )
-            for table, each, old, path in zip(
-                (self._sums, self._counts), (part, 1 - part), replaced, paths, strict=True
-            )
-        ]
-        whole: Fraction | float = 0
-        losses: Counter[Fraction | float] = Counter()
-        for each in prepared:
-            one, many = each.losses()
-            whole += one
-            losses += many
-        identities = (each.identity for each in prepared)
-        _release.spend(budget, self._counts.design, whole, losses, label, *identities)
-        sums, counts = (
-            _release.draw(each, table._library, table._occupied)
-            for each, table in zip(prepared, (self._sums, self._counts), strict=True)
-        )
-        assert isinstance(sums, NoisyTable)
-        assert isinstance(counts, NoisyTable)
-        return _release.saved(NoisySumAndCount(sums, counts, self._bounds), save)
+            for name, (table, each) in tables.items()
+        }
+
+        def draw() -> NoisySumAndCount:
+            held = {name: (table._library, table._occupied) for name, (table, _) in tables.items()}
+            drawn: Any = {name: _release.draw(x, *held[name]) for name, x in prepared.items()}
+            return NoisySumAndCount(drawn, self._bounds)
+
+        return _release.publish([*prepared.values()], draw, save=paths or None, **how)
 
     def __repr__(self) -> str:
         cells = _notebook.many(self._sums.design.cells, "cell")
@@ -151,9 +124,7 @@ class SumAndCount(Withheld):
         return _notebook.preformatted(repr(self))
 
 
-@_notebook.showable
-@dataclass(frozen=True, repr=False, eq=False)
-class NoisySumAndCount:
+class NoisySumAndCount(Bundle):
     """Noisy sums and counts of the same records, made by :meth:`SumAndCount.release`.
 
     Attributes
@@ -178,9 +149,21 @@ class NoisySumAndCount:
 
     """
 
-    sums: NoisyTable
-    counts: NoisyTable
-    bounds: tuple[int, int]
+    __slots__ = ("bounds",)
+
+    def __init__(self, tables: Mapping[str, NoisyTable], bounds: tuple[int, int]) -> None:
+        super().__init__(tables)
+        self.bounds = bounds
+
+    @property
+    def sums(self) -> NoisyTable:
+        """The noisy sums."""
+        return self["sums"]
+
+    @property
+    def counts(self) -> NoisyTable:
+        """The noisy counts of the same records, with independent noise."""
+        return self["counts"]
 
     @property
     def epsilon(self) -> Fraction | float:
@@ -239,59 +222,3 @@ class NoisySumAndCount:
         """
         low, high = map(Fraction, self.bounds)
         return self.sums._per(self.counts, by, alpha, simultaneous, (low, high))
-
-    def save(
-        self,
-        path: tuple[str | PathLike[str], str | PathLike[str]],
-        *,
-        overwrite: bool = False,
-        rounded: Integer | None = None,
-        about: Mapping[str, str] | None = None,
-    ) -> None:
-        """Write both tables to files, as :meth:`NoisyTable.save` does.
-
-        Parameters
-        ----------
-        path : pair of paths
-            The file of the sums and that of the counts.
-        overwrite : bool
-            Whether files of these names may be replaced.
-        rounded, about
-            As in :meth:`NoisyTable.save`, for both files.
-
-        Examples
-        --------
-        >>> import os, tempfile
-        >>> import pandas as pd
-        >>> from geomdp.tables import Design
-        >>> people = pd.DataFrame({"town": ["Rome", "Oslo"], "age": [30, 40]})
-        >>> pair = Design({"town": ["Oslo", "Rome"]}).sum_and_count(people, "age", bounds=(18, 99))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     pair.release(epsilon=1).save((f"{folder}/ages.csv", f"{folder}/people.csv"))
-        ...     files = sorted(os.listdir(folder))
-        >>> files
-        ['ages.csv', 'ages.csv.json', 'people.csv', 'people.csv.json']
-
-        """
-        for table, each in zip((self.sums, self.counts), _paths(path), strict=True):
-            table.save(each, overwrite=overwrite, rounded=rounded, about=about)
-
-    def __repr__(self) -> str:
-        cells = _notebook.many(self.sums.design.cells, "cell")
-        loss = f"privacy loss {_notebook.short(self.epsilon)} for one individual"
-        return f"<NoisySumAndCount of {cells}, {loss}>"
-
-    def _repr_html_(self) -> str:
-        return _notebook.preformatted(repr(self))
-
-
-def _paths(save: Any) -> tuple[Any, Any]:
-    """Return the paths of sums and of counts, which differ, or None twice."""
-    if save is None:
-        return None, None
-    wanted = "two paths, of the sums and of the counts"
-    if not isinstance(save, tuple | list) or not all(isinstance(x, str | PathLike) for x in save):
-        raise TypeError(parameters.foreign("save", save, wanted))
-    if len(save) != 2 or fspath(save[0]) == fspath(save[1]):
-        raise ValueError(f"save does not have two different paths: give {wanted}")
-    return save[0], save[1]

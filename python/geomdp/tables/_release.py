@@ -1,7 +1,7 @@
 """The steps of every release, in order: prepare, spend, draw, save.
 
 :func:`prepare` makes every refusal but the budget's, from public facts alone; those of a file too.
-:func:`spend` books the loss before any noise is drawn. Only the draws see exact counts.
+:func:`publish` books the loss before any noise is drawn. Only the draws see exact counts.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +30,11 @@ from geomdp.tables._rest import Rest
 from geomdp.tables._tiers import TierMechanism
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from fractions import Fraction
+    from os import PathLike
 
+    from geomdp._inputs.parameters import Integer
     from geomdp.accounting import Budget
     from geomdp.tables._analysis.products import Block
     from geomdp.tables._layout import Layout
@@ -43,6 +45,25 @@ _Made = TypeVar("_Made", bound="Saveable")
 #: Cells at a time: they fit in the cache, and are enough for threads.
 _CHUNK = 2**20
 _NO_CELLS = np.empty(0, np.int64)
+
+
+class Publishing(TypedDict, total=False):
+    """The arguments of every release that are given by name; each is explained once.
+
+    Parameters
+    ----------
+    budget, label, threads, corrects, save, rounded, about
+        As in :meth:`geomdp.tables.Table.release`.
+
+    """
+
+    budget: Budget | None
+    label: str | None
+    threads: int | None
+    corrects: Any
+    save: str | PathLike[str] | Mapping[str, str | PathLike[str]] | None
+    rounded: Integer | None
+    about: Mapping[str, str] | None
 
 
 class Saveable(Protocol):
@@ -68,9 +89,15 @@ class Release(NamedTuple):
     about: Mapping[str, str] | None = None
     #: Its tier, if it is one of several precisions of one table.
     tier: Tier | None = None
+    #: How many of the largest cells it names, without counts; 0 for counts.
+    named: int = 0
 
     def losses(self) -> tuple[Fraction | float, Counter[Fraction | float]]:
         """Return the loss of the whole release, and those of its noisy counts."""
+        if self.named:
+            [mechanism] = self.mechanisms.values()
+            each = exact_loss(mechanism, mechanism.sensitivity // self.named)
+            return exact_loss(mechanism, mechanism.sensitivity), Counter({each: self.named})
         whole = _layout.loss(self.design, self.mechanisms)
         parts = _layout.losses(self.design, self.mechanisms)
         if self.rest is not None:
@@ -83,19 +110,14 @@ def prepare(
     design: Layout,
     mechanism: GeometricMechanism | None,
     *,
-    epsilon: Any,
+    epsilon: Any = None,
     bounds: Any = None,
     at_least: Any = None,
     rest: Any = None,
-    label: Any = None,
-    threads: Any = None,
-    corrects: Any = None,
-    count_id: str | None = None,
+    tiers: Any = None,
     save: Any = None,
     rounded: Any = None,
-    about: Any = None,
-    tiers: Any = None,
-    tier: Tier | None = None,
+    **how: Any,
 ) -> Release:
     """Return a release, after all checks that public facts allow, those of its plans too."""
     row = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +23,9 @@ from geomdp.tables._top import Searched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from os import PathLike
 
-    from geomdp.accounting import Budget
     from geomdp.tables._layout import Layout
-    from geomdp.tables._released import Released
+    from geomdp.tables._release import Publishing
 
 _Ints: TypeAlias = NDArray[np.int64]
 
@@ -106,14 +105,7 @@ class Table(Searched):
         epsilon: Real | None = None,
         shares: Mapping[str, Sequence[Real]] | None = None,
         bounds: Bounds | None = None,
-        at_least: None = None,
-        budget: Budget | None = None,
-        label: str | None = None,
-        threads: int | None = None,
-        corrects: Released | None = None,
-        save: str | PathLike[str] | None = None,
-        rounded: Integer | None = None,
-        about: Mapping[str, str] | None = None,
+        **publishing: Unpack[Publishing],
     ) -> NoisyTable: ...
     @overload
     def release(
@@ -124,13 +116,7 @@ class Table(Searched):
         shares: Mapping[str, Sequence[Real]] | None = None,
         at_least: Integer,
         rest: tuple[Any, Real] | None = None,
-        budget: Budget | None = None,
-        label: str | None = None,
-        threads: int | None = None,
-        corrects: Released | None = None,
-        save: str | PathLike[str] | None = None,
-        rounded: Integer | None = None,
-        about: Mapping[str, str] | None = None,
+        **publishing: Unpack[Publishing],
     ) -> NoisyGroups: ...
     @overload
     def release(
@@ -139,32 +125,16 @@ class Table(Searched):
         tiers: Mapping[str, Real],
         shares: Mapping[str, Sequence[Real]] | None = None,
         bounds: Bounds | None = None,
-        budget: Budget | None = None,
-        label: str | None = None,
-        threads: int | None = None,
-        corrects: Released | NoisyTiers | None = None,
-        save: Mapping[str, str | PathLike[str]] | None = None,
-        rounded: Integer | None = None,
-        about: Mapping[str, str] | None = None,
+        **publishing: Unpack[Publishing],
     ) -> NoisyTiers: ...
     @unseen
     def release(
         self,
         mechanism: GeometricMechanism | None = None,
         *,
-        epsilon: Real | None = None,
         shares: Mapping[str, Sequence[Real]] | None = None,
-        bounds: Bounds | None = None,
-        at_least: Integer | None = None,
-        rest: tuple[Any, Real] | None = None,
         tiers: Mapping[str, Real] | None = None,
-        budget: Budget | None = None,
-        label: str | None = None,
-        threads: int | None = None,
-        corrects: Released | NoisyTiers | None = None,
-        save: str | PathLike[str] | Mapping[str, str | PathLike[str]] | None = None,
-        rounded: Integer | None = None,
-        about: Mapping[str, str] | None = None,
+        **how: Any,
     ) -> NoisyTable | NoisyGroups | NoisyTiers:
         """Return the noisy table, its groups with large noisy counts, or several precisions of it.
 
@@ -248,23 +218,19 @@ class Table(Searched):
         if shares is not None and mechanism is not None:
             raise TypeError("shares are for epsilon: a mechanism is the same for all depths")
         design = self._design if shares is None else self._design.with_shares(shares)
-        how: dict[str, Any] = {
-            **{"bounds": bounds, "label": label, "threads": threads, "corrects": corrects},
-            **{"save": save, "rounded": rounded, "about": about, "count_id": self._count_id},
-        }
+        how["count_id"] = self._count_id
         if tiers is not None:
-            if (mechanism, epsilon, at_least, rest) != (None,) * 4:
+            if (
+                any(how.get(name) is not None for name in ("epsilon", "at_least", "rest"))
+                or mechanism
+            ):
                 raise TypeError(
                     "tiers are not accepted with mechanism, epsilon, at_least or rest: give tiers"
                 )
-            held = self._library, self._occupied
-            return _tiered.release(design, held, tiers, budget=budget, **how)
-        given = _release.prepare(
-            design, mechanism, epsilon=epsilon, at_least=at_least, rest=rest, **how
-        )
-        _release.spend(budget, given.design, *given.losses(), label, given.identity)
-        noisy = _release.draw(given, self._library, self._occupied)
-        return _release.saved(noisy, save, rounded)
+            return _tiered.release(design, (self._library, self._occupied), tiers, **how)
+        given = _release.prepare(design, mechanism, **how)
+        noisy = partial(_release.draw, given, self._library, self._occupied)
+        return _release.publish([given], noisy, **how)
 
     def __repr__(self) -> str:
         levels = ", ".join(

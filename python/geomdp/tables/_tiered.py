@@ -18,31 +18,12 @@ if TYPE_CHECKING:
     from fractions import Fraction
     from os import PathLike
 
-    from geomdp.accounting import Budget
     from geomdp.tables._layout import Layout
 
 
 @_notebook.showable
-class NoisyTiers(Mapping[str, NoisyTable]):
-    """One table at several precisions, made by ``table.release(tiers=...)``.
-
-    A mapping from the name of each tier, the coarsest first, to a :class:`NoisyTable` that can be
-    saved, asked and shown like any other. Whoever sees several of them loses the greatest of their
-    epsilons and no more. The noise of a tier is that of the next finer one with more added, so they
-    are not independent: the finest tier that a reader has is all that the reader needs.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from geomdp import tables
-    >>> table = tables.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
-    >>> tiers = table.release(tiers={"public": "0.1", "researchers": 1})
-    >>> tiers
-    <NoisyTiers of 2 counts: public at epsilon 0.1, researchers at epsilon 1>
-    >>> tiers["public"].privacy_loss(), len(tiers["researchers"].intervals(alpha=0.05))
-    (0.1, 2)
-
-    """
+class Bundle(Mapping[str, NoisyTable]):
+    """Tables that one call released, by name: each may be saved, asked and shown by itself."""
 
     __slots__ = ("_tables",)
 
@@ -60,21 +41,6 @@ class NoisyTiers(Mapping[str, NoisyTable]):
     def __len__(self) -> int:
         return len(self._tables)
 
-    @property
-    def finest(self) -> NoisyTable:
-        """The table of the greatest epsilon."""
-        return [*self._tables.values()][-1]
-
-    @property
-    def id(self) -> str:
-        """The id of the release, which all tiers share."""
-        return self.finest.id
-
-    @property
-    def epsilon(self) -> Fraction | float:
-        """The exact privacy loss of all tiers together for one individual: that of the finest."""
-        return self.finest.epsilon
-
     def save(
         self,
         path: Mapping[str, str | PathLike[str]],
@@ -83,7 +49,7 @@ class NoisyTiers(Mapping[str, NoisyTable]):
         rounded: Integer | None = None,
         about: Mapping[str, str] | None = None,
     ) -> None:
-        """Write each tier to a file of its own, as :meth:`NoisyTable.save` does.
+        """Write each table to a file of its own, as :meth:`NoisyTable.save` does.
 
         All paths are checked before the first file is written.
 
@@ -109,21 +75,60 @@ class NoisyTiers(Mapping[str, NoisyTable]):
 
         """
         parameters.check_bool("overwrite", overwrite)
-        paths = _paths("path", path, self)
+        paths = paths_of("path", path, self)
         for name, each in paths.items():
             rehearse(self[name], each, rounded, name="path", overwrite=overwrite)
         for name, each in paths.items():
             self[name].save(each, overwrite=overwrite, rounded=rounded, about=about)
 
     def __repr__(self) -> str:
-        counts = _notebook.many(self.finest.design.cells, "count")
-        tiers = ", ".join(
-            f"{name} at epsilon {_notebook.short(each.epsilon)}" for name, each in self.items()
+        counts = _notebook.many(self[[*self][-1]].design.cells, "count")
+        each = ", ".join(
+            f"{name} at epsilon {_notebook.short(table.epsilon)}" for name, table in self.items()
         )
-        return f"<NoisyTiers of {counts}: {tiers}>"
+        return f"<{type(self).__name__} of {counts}: {each}>"
 
     def _repr_html_(self) -> str:
         return _notebook.preformatted(repr(self))
+
+
+class NoisyTiers(Bundle):
+    """One table at several precisions, made by ``table.release(tiers=...)``.
+
+    A mapping from the name of each tier, the coarsest first, to a :class:`NoisyTable` that can be
+    saved, asked and shown like any other. Whoever sees several of them loses the greatest of their
+    epsilons and no more. The noise of a tier is that of the next finer one with more added, so they
+    are not independent: the finest tier that a reader has is all that the reader needs.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from geomdp import tables
+    >>> table = tables.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
+    >>> tiers = table.release(tiers={"public": "0.1", "researchers": 1})
+    >>> tiers
+    <NoisyTiers of 2 counts: public at epsilon 0.1, researchers at epsilon 1>
+    >>> tiers["public"].privacy_loss(), len(tiers["researchers"].intervals(alpha=0.05))
+    (0.1, 2)
+
+    """
+
+    __slots__ = ()
+
+    @property
+    def finest(self) -> NoisyTable:
+        """The table of the greatest epsilon."""
+        return [*self._tables.values()][-1]
+
+    @property
+    def id(self) -> str:
+        """The id of the release, which all tiers share."""
+        return self.finest.id
+
+    @property
+    def epsilon(self) -> Fraction | float:
+        """The exact privacy loss of all tiers together for one individual: that of the finest."""
+        return self.finest.epsilon
 
 
 def release(
@@ -131,10 +136,8 @@ def release(
     held: tuple[Any, Any],
     tiers: Mapping[str, Real],
     *,
-    budget: Budget | None,
-    label: str | None,
-    corrects: Any,
-    save: Any,
+    corrects: Any = None,
+    save: Any = None,
     **how: Any,
 ) -> NoisyTiers:
     """Return the tiers of a table, after they are booked once: :meth:`Table.release`.
@@ -142,14 +145,13 @@ def release(
     What the table holds is its library, and its cells with records and their counts.
     """
     epsilons = _tiers.checked(tiers)
-    paths = _paths("save", save, tiers)
+    paths = paths_of("save", save, tiers)
     replaced = corrects.finest if isinstance(corrects, NoisyTiers) else corrects
     prepared = [
         _release.prepare(
             design,
             None,
             epsilon=epsilon,
-            label=label,
             corrects=replaced,
             save=paths.get(tier.name),
             tiers=tiers,
@@ -160,14 +162,15 @@ def release(
     ]
     finest = prepared[-1]
     stated = tuple((tier.name, epsilon) for tier, epsilon in epsilons.items())
-    _release.spend(budget, design, *finest.losses(), label, finest.identity, tiers=stated)
     alike = [each._replace(identity=finest.identity) for each in prepared]
-    drawn = _release.draw_tiers(alike, *held)
-    made = NoisyTiers(dict(zip(tiers, drawn, strict=True)))
-    return _release.saved(made, paths or None, how["rounded"])
+
+    def draw() -> NoisyTiers:
+        return NoisyTiers(dict(zip(tiers, _release.draw_tiers(alike, *held), strict=True)))
+
+    return _release.publish([finest], draw, save=paths or None, tiers=stated, **how)
 
 
-def _paths(parameter: str, given: Any, tiers: Mapping[str, Any]) -> dict[str, Any]:
+def paths_of(parameter: str, given: Any, tiers: Mapping[str, Any]) -> dict[str, Any]:
     """Return the file of each tier, all different, or none for None."""
     if given is None:
         return {}

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +24,10 @@ from geomdp.tables._released import Released, rehearse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from os import PathLike
-
     from matplotlib.axes import Axes
 
     from geomdp._identity import Identity
-    from geomdp.accounting import Budget
+    from geomdp.tables._release import Publishing
     from geomdp.tables._analysis.products import Block
     from geomdp.tables._layout import Layout
 
@@ -239,12 +236,7 @@ class Searched(Withheld):
         k: Integer,
         *,
         epsilon: Real,
-        budget: Budget | None = None,
-        label: str | None = None,
-        threads: int | None = None,
-        corrects: Released | None = None,
-        save: str | PathLike[str] | None = None,
-        about: Mapping[str, str] | None = None,
+        **publishing: Unpack[Publishing],
     ) -> Top:
         """Return the k largest cells by name, the largest first, and no counts.
 
@@ -258,21 +250,9 @@ class Searched(Withheld):
             How many cells, from 1 to the number of cells.
         epsilon : number or str
             The privacy loss of all names together.
-        budget : Budget, optional
-            The budget that books the privacy loss before any noise is drawn, and refuses a release
-            that would exceed it. With `rho` or a plan, it books k releases of equal loss.
-        label : str, optional
-            A name for the release, which the budget's history and readers see.
-        threads : int, optional
-            The greatest number of threads.
-        corrects : NoisyTable, NoisyGroups or Top, optional
-            The release that this one replaces.
-        save : str or path, optional
-            A file to publish the release to. Everything that can be wrong with it is refused before
-            anything is booked, as by :meth:`release`.
-        about : mapping of names to texts, optional
-            What to say about the table: any of `title`, `description`, `source`, `period`,
-            `contact` and `licence`.
+        **publishing
+            As in :meth:`release`, but for `rounded`: there are no counts. With `rho` or a plan, a
+            budget books k releases of equal loss.
 
         Raises
         ------
@@ -298,18 +278,20 @@ class Searched(Withheld):
             raise ValueError(
                 f"a column {RANK!r} is not accepted, since the ranks have it: rename it"
             )
-        count = _release.checked(label, threads)
-        identity = _release.identified(corrects, self._count_id)
+        how: dict[str, Any] = dict(publishing)
+        saving = {name: how.pop(name, None) for name in ("save", "rounded")}
         mechanisms = {design.blocks[-1]: mechanism}
-        known = design, mechanisms, label, self._library
-        named = partial(Top, *known, identity=identity, about=_release.stated(about))
-        if save is not None:
-            rehearse(named(cells=np.arange(number)), save)
-        losses = Counter({exact_loss(mechanism, steps(design)): number})
-        whole = exact_loss(mechanism, number * steps(design))
-        _release.spend(budget, design, whole, losses, label, identity)
-        cells = top_among(mechanism, self._occupied, base_cells(design), number, count)
-        return _release.saved(named(cells=cells), save)
+        given = _release.planned(design, mechanisms, count_id=self._count_id, named=number, **how)
+        known = design, mechanisms, given.label, self._library
+        named = partial(Top, *known, identity=given.identity, about=given.about)
+        if saving["save"] is not None:
+            rehearse(named(cells=np.arange(number)), saving["save"], saving["rounded"])
+
+        def draw() -> Top:
+            found = top_among(mechanism, self._occupied, base_cells(design), number, given.threads)
+            return named(cells=found)
+
+        return _release.publish([given], draw, budget=how.get("budget"), **saving)
 
 
 class Searchable:
