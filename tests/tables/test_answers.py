@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 
 from geomdp import GeometricMechanism, _identity, accuracy
-from geomdp.tables import Design, Hierarchy, _estimates
+from geomdp.tables import Design, Hierarchy, _estimates, _fields
 from geomdp.tables._answers import Answers
 from geomdp.tables._axes import Axes, Axis
 from geomdp.tables._means import NoisySumAndCount
@@ -51,7 +51,8 @@ class Table(Answers):
         whole = Axes(axes)
         parts = {block: whole.block(block) for block in whole.blocks}
         self.design = SimpleNamespace(
-            _axes=whole, _parts=parts, tables=None, _columns=whole.columns, signed=signed
+            _axes=whole, _parts=parts, tables=None, _columns=whole.columns, signed=signed,
+            **(_fields.KEYWORDS | {"unit": "record"}),
         )
         counts = np.zeros([each.tree.size for each in axes], np.int64)
         counts[np.ix_(*(each.tree.leaves for each in axes))] = cells

@@ -374,8 +374,8 @@ def test_best_parts_have_no_more_variance_than_equal_ones() -> None:
     ("one", "other"),
     [
         (Design({"a": [0, 1], "b": [0, 1]}), Design({"a": [0, 1], "b": [0, 1]})),
-        (Design({"a": [0, 1]}, margins=9), Design({"b": [0, 1], "a": [0, 1]})),
-        (Design({"area": TREE}), Design({"b": [0, 1]}, margins=9)),
+        (Design({"a": [0, 1]}, margins=9), Design({"b": [0, 1], "a": [0, 1]}, complete="b")),
+        (Design({"area": TREE}, complete=True), Design({"b": [0, 1]}, complete=True, margins=9)),
     ],
 )
 def test_two_releases_are_the_least_squares_of_their_tables(one: Design, other: Design) -> None:

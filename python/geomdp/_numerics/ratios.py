@@ -37,7 +37,10 @@ def greatest(
         small = []
     known: dict[int, float] = {}
     if small:
-        counts = np.array([above[p] for p in small], float), np.array([below[p] for p in small], float)
+        counts = (
+            np.array([above[p] for p in small], float),
+            np.array([below[p] for p in small], float),
+        )
         steps, highs, sure = _crossings(counts, (float(rates[0]), float(rates[1])), float(target))
         for place, step, high, fine in zip(
             small, steps.tolist(), highs.tolist(), sure.tolist(), strict=True

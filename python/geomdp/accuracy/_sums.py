@@ -230,7 +230,9 @@ def ratio_confidence_interval(
         return (max(lower, 0.0) if least >= 0 else lower), upper
 
     pairs = np.broadcast(above, below)
-    one, two = ([int(x) for x in each] for each in zip(*pairs, strict=True)) if pairs.size else ((), ())
+    one, two = (
+        ([int(x) for x in each] for each in zip(*pairs, strict=True)) if pairs.size else ((), ())
+    )
     lows = [-x for x in ratios.greatest([-x for x in one], two, rates, half)]
     highs = ratios.greatest(one, two, rates, half)
     found = list(map(at, one, two, lows, highs))

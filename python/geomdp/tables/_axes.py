@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -67,7 +67,7 @@ class Axis:
         shares: Any = None,
         columns: tuple[str, ...] | None = None,
     ) -> None:
-        self.label, self.hierarchy = label, levels if isinstance(levels, Branches) else None
+        self.label, self.hierarchy = label, levels if isinstance(levels, Hierarchy) else None
         self.other, self.margin, self.complete = list(other), bool(margin), complete
         self._columns: dict[str, Any] = {}
         self.columns = (label,) if columns is None else columns

@@ -72,7 +72,11 @@ def tally_both(
     _, library, people, cells, values = _read(design, data, column, bounds, alone=True)
     if people is not None:
         cells, values = _drawn(design, people, cells, values)
-    return library, added(design, cells, np.ones(len(cells), np.int64)), added(design, cells, values)
+    return (
+        library,
+        added(design, cells, np.ones(len(cells), np.int64)),
+        added(design, cells, values),
+    )
 
 
 def _read(
@@ -264,17 +268,23 @@ def _records(name: Any, series: Any, bounds: tuple[int, int] | None) -> _Ints:
     return found
 
 
-def _cells(design: Layout, found: Sequence[Any], size: int) -> _Ints:
-    """Return the cell of each group, or -1 for those that are counted nowhere."""
-    cells = np.zeros(size, np.int64)
-    columns = iter(found)
+def _cells(
+    design: Layout, found: Sequence[Any], size: int
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return the cell of each group, and whether it is counted anywhere.
+
+    A cell is its number in the table, or the bytes of its places (:func:`_exact.packed`).
+    """
+    columns, places = iter(found), list[_Ints]()
     for axis in design._axes:
         items: Any = [items_of(series, axis.cells) for series in islice(columns, len(axis.columns))]
         items = map(_naming.path, zip(*items, strict=True)) if axis.several else items[0]
         found_at = map(axis.cell_places.get, items, repeat(axis.outside))
-        at = np.fromiter(found_at, np.int64, len(cells))
-        cells = np.where((at < 0) | (cells < 0), -1, cells * len(axis.cells) + at)
-    return cells
+        places.append(np.fromiter(found_at, np.int64, size))
+    inside = np.ones(size, np.bool_)
+    for at in places:
+        inside &= at >= 0
+    return packed(design, places, size), inside
 
 
 def _bounded(design: Layout, people: _Ints, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:

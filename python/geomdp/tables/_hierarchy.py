@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._inputs import parameters
 from geomdp._inputs import columns as _columns
+from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer
 from geomdp._notebook import many, showable
 from geomdp.tables import _levels, _naming, _native, _rows

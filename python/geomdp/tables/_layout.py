@@ -21,8 +21,8 @@ from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
 from geomdp.tables import _chosen, _ids, _tiers
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._axes import Axes, Axis, Levels
-from geomdp.tables._hierarchy import Hierarchy
 from geomdp.tables._fields import KEYWORDS, stated
+from geomdp.tables._hierarchy import Hierarchy
 from geomdp.tables._native import Coded
 from geomdp.tables._tiers import TierMechanism
 

@@ -63,8 +63,8 @@ class SumAndCount(Withheld):
             data, but with a half, intervals of means are at most about twice as wide as with the
             best (``docs/proofs.md``, lemma 14e).
         **publishing
-            As in :meth:`Table.release`; `save` is a mapping of ``"sums"`` and ``"counts"`` to a file
-            for each, and `corrects` a NoisySumAndCount.
+            As in :meth:`Table.release`; `save` is a mapping of ``"sums"`` and ``"counts"`` to a
+            file for each, and `corrects` a NoisySumAndCount.
 
         Returns
         -------
@@ -144,7 +144,7 @@ class NoisySumAndCount(Bundle):
     >>> pair = Design({"town": ["Oslo", "Rome"]}).sum_and_count(people, "age", bounds=(18, 99))
     >>> noisy = pair.release(epsilon=1)
     >>> noisy, list(noisy.mean(alpha=0.05))
-    (<NoisySumAndCount of 2 cells, privacy loss 1 for one individual>, \
+    (<NoisySumAndCount of 2 counts: sums at epsilon 0.5, counts at epsilon 0.5>, \
 ['town', 'estimate', 'lower', 'upper'])
 
     """

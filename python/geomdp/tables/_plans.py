@@ -95,9 +95,7 @@ def _with(design: Layout, keys: list[Any], thousandths: NDArray[np.float64]) -> 
     return type(design)(**arguments)
 
 
-def _variances(
-    design: Layout, epsilon: float
-) -> Callable[[NDArray[np.float64]], float] | None:
+def _variances(design: Layout, epsilon: float) -> Callable[[NDArray[np.float64]], float] | None:
     """Return the sum of the variances of all rows as a function of the parts of the tables.
 
     Where all axes are even, the variance of a row is the sum over its components of their squared
@@ -106,7 +104,7 @@ def _variances(
     """
     axes, blocks = design._axes, design.blocks
     workload = _estimates.workload_of(axes, design.mechanisms_for(1))
-    if workload._uneven:
+    if not workload.even:
         return None
     # How much of the part of a table each block has.
     asked = _chosen.keys_of(design.tables, {axis.label: axis.given for axis in axes})
@@ -125,15 +123,15 @@ def _variances(
             if (place, depth) not in squared:
                 one = np.zeros((axis.tree.size, 1))
                 one[axis.tree.starts[depth]] = 1
-                pairs = zip(axis.below(axis.top), axis.squared(one), strict=True)
-                squared[place, depth] = dict(pairs)
-        for key in workload._below(block):
-            each = (squared[p, d][s] for p, (d, s) in enumerate(zip(block, key, strict=True)) if d)
-            lengths[key] = lengths.get(key, 0.0) + size * math.prod(each)
-    numbers = {key: number for number, key in enumerate(lengths)}
+                squared[place, depth] = axis.squared(one)
+        for part_of in workload._below(block):
+            pairs = enumerate(zip(block, part_of, strict=True))
+            each = (squared[place, depth][own] for place, (depth, own) in pairs if depth)
+            lengths[part_of] = lengths.get(part_of, 0.0) + size * math.prod(each)
+    numbers = {each: number for number, each in enumerate(lengths)}
     inside = np.zeros((len(numbers), len(blocks)))
     for column, block in enumerate(rooted):
-        inside[[numbers[key] for key in workload._below(block)], column] = 1
+        inside[[numbers[each] for each in workload._below(block)], column] = 1
     weights = np.array(list(lengths.values()))
     linear = design.neighbours == "add-remove" and all(len(x.cells_by_depth) == 1 for x in axes)
     steepest = float(design._most(dict.fromkeys(blocks, 1))) / len(blocks)

@@ -18,7 +18,7 @@ from geomdp import _identity
 from geomdp._identity import Identity
 from geomdp._inputs import parameters
 from geomdp.accounting._budget import as_budget, book_table
-from geomdp.mechanism import GeometricMechanism
+from geomdp.mechanism import GeometricMechanism, exact_loss
 from geomdp.tables import _about, _counted, _layout, _rest
 from geomdp.tables._estimates import workload_of
 from geomdp.tables._exact import all_nodes, check_size
@@ -135,13 +135,11 @@ def prepare(
         at_least = threshold(design, at_least, mechanisms[design.blocks[-1]])
     else:
         check_size(design)
-    count = checked(label, threads)
     for each in mechanisms.values():
         each.certificate(np.int64)  # A mechanism without a plan for these counts is refused here.
     if at_least is None:
         workload_of(design._axes, mechanisms)  # Tables that answer no question are refused here.
-    identity, said = identified(corrects, count_id), stated(about)
-    release = Release(design, mechanisms, label, at_least, count, identity, row, said, tier)
+    release = planned(design, mechanisms, at_least=at_least, rest=row, **how)
     if save is None and rounded is not None:
         raise TypeError("rounded is for save: only files are rounded")
     if save is not None:
@@ -154,46 +152,59 @@ def _no_counts(design: Layout) -> _Ints:
     return np.zeros(design.shape if design.tables is None else design.cells, np.int64)
 
 
-def checked(label: Any, threads: Any) -> int | None:
-    """Return the number of threads, after a check of it and of a label."""
+def planned(
+    design: Layout,
+    mechanisms: Mapping[Block, GeometricMechanism],
+    *,
+    label: Any = None,
+    threads: Any = None,
+    corrects: Any = None,
+    about: Any = None,
+    count_id: str | None = None,
+    budget: Any = None,  # noqa: ARG001 (it is asked when all is planned)
+    at_least: int | None = None,
+    **facts: Any,
+) -> Release:
+    """Return a release by these mechanisms, after a check of all that publishing states."""
     if label is not None:
         parameters.check_text("label", label)
-    return parameters.threads(threads) or None
+    count = parameters.threads(threads) or None
+    replaced: tuple[str, ...] = ()
+    if corrects is not None:
+        if not isinstance(corrects, Released):
+            wanted = "the release to replace, such as geomdp.read returns"
+            raise TypeError(parameters.foreign("corrects", corrects, wanted))
+        replaced = corrects.id, *corrects.corrects
+    identity = Identity(_identity.fresh(), replaced, count_id)
+    said = None if about is None else _about.checked(about)
+    return Release(design, mechanisms, label, at_least, count, identity, about=said, **facts)
 
 
-def identified(corrects: Any, count_id: str | None) -> Identity:
-    """Return a new identity, of a release of a count that may replace another release."""
-    if corrects is None:
-        return Identity(_identity.fresh(), (), count_id)
-    if not isinstance(corrects, Released):
-        wanted = "the release to replace, such as geomdp.read returns"
-        raise TypeError(parameters.foreign("corrects", corrects, wanted))
-    return Identity(_identity.fresh(), (corrects.id, *corrects.corrects), count_id)
-
-
-def stated(about: Any) -> Mapping[str, str] | None:
-    """Return what a publisher says about a table, or None."""
-    return None if about is None else _about.checked(about)
-
-
-def spend(
-    budget: Budget | None,
-    design: Layout,
-    whole: Fraction | float,
-    losses: Counter[Fraction | float],
-    label: str | None,
-    *identities: Identity,
+def publish(
+    prepared: Sequence[Release],
+    draw: Callable[[], _Made],
+    *,
+    budget: Any = None,
+    save: Any = None,
+    rounded: Any = None,
     tiers: tuple[tuple[str, Fraction], ...] = (),
-) -> None:
-    """Book tables of this loss in all, whose noisy counts have these losses, or refuse them.
+    **_: Any,
+) -> _Made:
+    """Book some prepared releases together, or refuse them; then draw them, and save them.
 
-    Of tiers, these are those of the finest one, and each is stated by name.
+    Of tiers, the release is that of the finest one, and each is stated by name.
     """
     if budget is not None:
+        whole: Fraction | float = 0
+        losses: Counter[Fraction | float] = Counter()
+        for each in prepared:
+            one, many = each.losses()
+            whole, losses = whole + one, losses + many
         counts = Counter([whole]) if whole == math.inf else losses
-        ids = tuple(each.id for each in identities)
-        how: dict[str, Any] = {"protects": _counted.protects(design), "tiers": tiers}
-        book_table(as_budget(budget), whole, counts, label, ids, **how)
+        ids = tuple(each.identity.id for each in prepared)
+        how: dict[str, Any] = {"protects": _counted.protects(prepared[0].design), "tiers": tiers}
+        book_table(as_budget(budget), whole, counts, prepared[0].label, ids, **how)
+    return saved(draw(), save, rounded)
 
 
 def draw(

@@ -24,12 +24,13 @@ from geomdp.tables._released import Released, rehearse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
     from matplotlib.axes import Axes
 
     from geomdp._identity import Identity
-    from geomdp.tables._release import Publishing
     from geomdp.tables._analysis.products import Block
     from geomdp.tables._layout import Layout
+    from geomdp.tables._release import Publishing
 
 
 #: The column of ranks, from 1 for the largest.

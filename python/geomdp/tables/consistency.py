@@ -44,7 +44,7 @@ def fitted(noisy: Any, known: Mapping[Block, _Ints]) -> _Ints:
     and nearly no weight.
     """
     with installed_by("geomdp[consistency]"):
-        from scipy import sparse  # noqa: PLC0415
+        from scipy import sparse  # noqa: F401, PLC0415
     axes, own = noisy.design._axes, noisy.counts.copy()
     if max(int(own.max()), -int(own.min())) > GREATEST:
         raise OverflowError("noisy counts reach beyond 2**40: give smaller ones")

@@ -308,7 +308,10 @@ def _by_chernoff(terms: Sequence[Term], ratios: Floats, level: float) -> float:
     """
     ends = np.array([ratios.min(), ratios.max()])
     sizes, each = [x.counts.size for x in terms], np.concatenate([x.weights for x in terms])
-    weights, counts = np.abs(each[:, :1] - ends * each[:, 1:]), np.concatenate([x.counts for x in terms])
+    weights, counts = (
+        np.abs(each[:, :1] - ends * each[:, 1:]),
+        np.concatenate([x.counts for x in terms]),
+    )
     rates = np.repeat([x.rate for x in terms], sizes)[:, None]
     lengths = np.repeat([math.sinh(x.rate / 2) for x in terms], sizes)[:, None]
     widest, found = float((weights / rates).max()), math.inf

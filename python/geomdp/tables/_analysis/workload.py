@@ -86,6 +86,8 @@ class Workload:
             for tree, depths in zip(self.trees, used, strict=True)
         ]
         self._uneven = {x: axis for x, axis in enumerate(self._axes) if isinstance(axis, _Uneven)}
+        #: Whether components of all axes are means over siblings, for which there are closed forms.
+        self.even = all(isinstance(axis, _Even) for axis in self._axes)
         #: More than the roundings on the way of a number to a component.
         self._steps = 4 * (len(blocks) + 8) + sum(axis.steps for axis in self._axes)
         scale = of_weights(each.rate for each in self.released) if self.released else 1.0
@@ -160,7 +162,7 @@ class Workload:
         return [
             place
             for place, (axis, at) in enumerate(zip(self._axes, nodes, strict=True))
-            if isinstance(axis, _Uneven) or any(not axis.is_root(each[place], at) for each in asked)
+            if not isinstance(axis, _Even) or any(not axis.is_root(x[place], at) for x in asked)
         ]
 
     def _touched(
@@ -277,7 +279,7 @@ class Workload:
         blocks = list(product(*(axis.with_cells for axis in self._axes)))
         if not all(block in first for block in blocks):
             return None
-        if not self._uneven:
+        if self.even:
             return first[blocks[0]]
         found = np.zeros([axis.size for axis in self._axes], np.int64)
         for block in blocks:
@@ -297,7 +299,7 @@ class Workload:
 
     def joint(self, asked: Sequence[Sum], nodes: Sequence[int]) -> Errors:
         """Return the errors of sums, at a node of each axis where they have each by itself."""
-        if not self._uneven:
+        if self.even:
             return self._joint(asked, nodes)
         rows, known = self._functionals(asked, nodes), dict[tuple[int, int], Any]()
         return Errors(
@@ -314,8 +316,8 @@ class Workload:
         Tables that agree on the busy axes have the same weights, times their precisions: what they
         have besides is summed over (``docs/proofs.md``, section 17).
         """
-        busy = self._busy(asked, np.array(nodes)[:, None] if nodes else ())
-        ones = [None if x not in busy else np.array([node]) for x, node in enumerate(nodes)]
+        busy = self._busy(asked, [*np.array(nodes)[:, None]] if nodes else ())
+        ones: Nodes = [None if x not in busy else np.array([node]) for x, node in enumerate(nodes)]
         for each in asked:
             self.check(each, ones, busy)
         depths, sizes, precisions, kinds = self._faces
@@ -337,12 +339,13 @@ class Workload:
             times = np.ones(1)
             for at, depth in zip(busy, face, strict=True):
                 alone = len(asked) == 1 and asked[0][at] is None
-                rows = self._axes[at].few if alone else known  # type: ignore[union-attr]
+                rows = self._axes[at].few if alone else known
                 key = (nodes[at] if alone else at, depth)
                 if key not in rows and alone:
-                    rows[key] = self._axes[at].rows_of(nodes[at], depth)  # type: ignore[union-attr]
+                    rows[key] = self._axes[at].rows_of(nodes[at], depth)
                 elif key not in rows:
-                    each = self._axes[at].rows(self._functional(at, [x[at] for x in asked], nodes[at]), depth)  # type: ignore[union-attr]
+                    given = self._functional(at, [x[at] for x in asked], nodes[at])
+                    each = self._axes[at].rows(given, depth)
                     few, many = _distinct(each)
                     rows[key] = few.reshape(len(few), *each.shape[1:]), many
                 few, many = rows[key]
@@ -365,7 +368,9 @@ class Workload:
         kinds = [numbers.setdefault((x.rate, x.off, p), len(numbers)) for x, p in pairs]
         return (
             np.array([x.block for x, _ in pairs], np.int64).reshape(len(pairs), len(self.trees)),
-            np.array([self._shape(x.block) for x, _ in pairs], np.int64).reshape(len(pairs), len(self.trees)),
+            np.array([self._shape(x.block) for x, _ in pairs], np.int64).reshape(
+                len(pairs), len(self.trees)
+            ),
             np.array([p for _, p in pairs]),
             np.array(kinds, np.int64),
         )
@@ -379,7 +384,8 @@ class Workload:
     def _spread_over(sizes: Ints, busy: list[int]) -> Floats:
         """Return the number of nodes of tables on all axes but the busy ones."""
         own = sizes[:, busy].prod(axis=1)
-        return (sizes.prod(axis=1) // own).astype(np.float64)
+        found: Floats = (sizes.prod(axis=1) // own).astype(np.float64)
+        return found
 
     def _totals(self, block: Block) -> Floats:
         """Return the precision of all tables for each component of a block of even axes."""
@@ -765,6 +771,40 @@ class _Even:
             each = each / (self.size // self.sizes[d])
             found.append(np.repeat(each, self.sizes[depth] // self.sizes[d], axis=0))
         return np.moveaxis(np.stack(found), 0, 1)
+
+    def rows_of(self, node: int, depth: int) -> tuple[Floats, Floats]:
+        """Return the different :meth:`rows` of the functional that is 1 at a node, and how many.
+
+        A component differs from 0 at the nodes above the node, or at it, and at their siblings: a
+        row is that of the nodes of this depth whose deepest ancestor among those above is of one
+        depth. Nothing but the depth of the node decides.
+        """
+        node = int(self._inside(np.array([node]))[0][0])
+        own, keys = int(self.tree.depths[node]), self.below(depth)
+        whole, last = float(self.size // self.sizes[own]), min(own, depth)
+        # At each depth the value above the node, and beside.
+        at, beside = [], []
+        for d in keys:
+            if d > own:
+                at.append(0.0)
+                beside.append(0.0)
+                continue
+            mean = whole / (self.sizes[d] // self.sizes[d - 1]) if d else 0.0
+            at.append((whole - mean) / (self.size // self.sizes[d]))
+            beside.append((0.0 - mean) / (self.size // self.sizes[d]) if d else 0.0)
+        found, counts = [], []
+        for e in range(last + 1):
+            # Those below the node above of depth e, and below no deeper one.
+            many = self.sizes[depth] // self.sizes[e]
+            many -= self.sizes[depth] // self.sizes[e + 1] if e < last else 0
+            if many:
+                row = [
+                    a if d <= e else b if d == e + 1 else 0.0
+                    for d, a, b in zip(keys, at, beside, strict=True)
+                ]
+                found.append(row)
+                counts.append(float(many))
+        return np.array(found)[:, :, None], np.array(counts)
 
     def squared(self, functional: Floats) -> dict[int, float]:
         """Return the squared length of each component of a functional, over the finest cells."""
