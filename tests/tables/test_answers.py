@@ -620,16 +620,18 @@ def test_populations_of_leaves_are_enough() -> None:
 
 
 def test_releases_with_other_margins_compare() -> None:
-    one = Table([with_margin("x", ["a", "b"]), Axis("y", [1, 2])], [[9, 5], [3, 1]])
+    every = Axis("y", [1, 2], complete=True)
+    one = Table([with_margin("x", ["a", "b"]), every], [[9, 5], [3, 1]])
     other = Table([Axis("x", ["a", "b"])], [10, 10])
     assert one.change_since(other, "x")["x"].tolist() == ["a", "b"]
     assert one.change_since(other, "x")["estimate"].round().tolist() == [4, -6]
     same = Table([Axis("x", ["b", "a"]), Axis("y", [1, 2])], [[3, 1], [9, 5]])
     found = one.plus(same, "x", alpha=0.05)
     assert found["estimate"].round().tolist() == [28, 8]
-    with pytest.raises(ValueError, match="other has other columns or levels"):
-        one.plus(other, "x")
-    with pytest.raises(ValueError, match="earlier has other levels of 'x', which is in by"):
+    assert one.plus(other, "x")["estimate"].round().tolist() == [24, 14]
+    with pytest.raises(ValueError, match="only one of them has 'y', which leaves out records"):
+        same.plus(other, "x")
+    with pytest.raises(ValueError, match="earlier has other levels of 'x', and so counts other"):
         one.change_since(Table([Axis("x", ["a", "c"])], [1, 1]), "x")
     north = {"all": None, "N": "all", "S": "all", "n1": "N", "n2": "S", "s1": "S"}
     moved = {"all": None, "N": "all", "S": "all", "n1": "N", "n2": "N", "s1": "S"}

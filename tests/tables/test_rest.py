@@ -177,13 +177,13 @@ def test_what_was_left_out_follows_from_a_total() -> None:
     for bad, message in [
         (-1, "total = -1"),
         (1.5, "total = 1.5"),
-        (of_people, "total is not accepted for designs with individual"),
-        (away, "total has other columns or levels"),
+        (of_people, "total has unit = 'who', not 'record' and individual = 'who'"),
+        (away, "total has other levels of 'page', and so counts other records"),
     ]:
         with pytest.raises((TypeError, ValueError), match=message):
             release.left_out(bad, alpha=0.05)  # type: ignore[arg-type]
     other.id = release.id
-    with pytest.raises(ValueError, match="total is of this release"):
+    with pytest.raises(ValueError, match="total is this release, or of the same stream"):
         release.left_out(other, alpha=0.05)
 
 

@@ -189,8 +189,15 @@ def test_answers_from_several_releases_know_all_of_them() -> None:
                 pair[0].combine(pair[1])
     with pytest.raises(ValueError, match="corrects the other"):
         both.combine(third)
-    with pytest.raises(ValueError, match="corrects the other"):
-        third.combine(two).combine(one)
+    # Nor are corrected records combined with those before, which may be others.
+    fourth = SMALL.count(RECORDS).release(epsilon=1, corrects=two)
+    for other in (one, two):
+        with pytest.raises(ValueError, match="corrects the other"):
+            third.combine(fourth).combine(other)
+    with pytest.raises(ValueError, match="before or after another correction"):
+        third.combine(SMALL.count(RECORDS).release(epsilon=1))
+    with pytest.raises(ValueError, match="before or after another correction"):
+        third.combine(SMALL.count(RECORDS).release(epsilon=1, corrects=fourth))
     tiers = SMALL.count(RECORDS).release(tiers=TIERS)
     with pytest.raises(ValueError, match="share noise"):
         tiers["public"].combine(two).combine(tiers["office"])

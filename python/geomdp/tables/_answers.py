@@ -868,6 +868,10 @@ class _Combined(Answers):
         return self.design._axes
 
     @property
+    def _revision(self) -> int:
+        return self._one._revision
+
+    @property
     def _tables(self) -> list[tuple[Block, Any, int, _Ints]]:
         return self._found
 

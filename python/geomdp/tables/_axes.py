@@ -51,6 +51,8 @@ class Axis:
         Whether the publisher states that every record has one of the levels.
     margin : bool
         Whether there is a sum over a list.
+    chosen : bool
+        Whether it is an axis of chosen tables, where a sum over it is no level that answers list.
     hierarchy : Hierarchy or None
         The tree that it was made from.
 
@@ -64,11 +66,13 @@ class Axis:
         other: Sequence[Any] = (),
         complete: bool = False,
         margin: Sequence[Any] = (),
+        chosen: bool = False,
         shares: Any = None,
         columns: tuple[str, ...] | None = None,
     ) -> None:
         self.label, self.hierarchy = label, levels if isinstance(levels, Hierarchy) else None
         self.other, self.margin, self.complete = list(other), bool(margin), complete
+        self.chosen = chosen
         self._columns: dict[str, Any] = {}
         self.columns = (label,) if columns is None else columns
         words, items = f"levels of {label!r}", levels
@@ -79,7 +83,9 @@ class Axis:
                     "a hierarchy: its sums are there"
                 )
             self.nodes, self.tree = self.hierarchy.nodes, self.hierarchy._tree
-            if self.several and len(self.columns) not in (self.tree.depth, self.depths):
+            # Where all paths have a blank, there are more columns than depths.
+            most = self.depths if self.paths is None else len(self.columns)
+            if self.several and not self.tree.depth <= len(self.columns) <= most:
                 raise ValueError(
                     f"columns {self.columns} are not accepted for a hierarchy with depths up to "
                     f"{self.tree.depth}: give one for each, with that of the root or without"
@@ -172,8 +178,8 @@ class Axis:
 
     @property
     def asked(self) -> NDArray[np.int64]:
-        """The nodes of an answer by this column: a sum without a label is no level of it."""
-        return self.shown[:-1] if self.unnamed else self.shown
+        """The nodes of an answer by this column: the sum of a chosen table is no level of it."""
+        return self.shown[:-1] if self.margin and self.chosen else self.shown
 
     @property
     def several(self) -> bool:
@@ -211,14 +217,25 @@ class Axis:
         """The place among what is counted of each item of the data: a tuple if it is of several."""
         if not self.several:
             return _naming.places(self.nodes, self.tree, self.paths, self.tree.cells)
-        start = self.hierarchy._tree.depth + 1 - len(self.columns)  # type: ignore[union-attr]
-        whole = _naming.tuples(self.nodes, self.tree, self.paths, start)
+        found: dict[Any, int] = {}
         depths, known = self.tree.depths.tolist(), {*self.other}
-        return {
-            whole[node]: place
-            for place, node in enumerate(self.tree.cells.tolist())
-            if depths[node] >= start and self.nodes[node] not in known
-        }
+        for start in self._starts:
+            whole = _naming.tuples(self.nodes, self.tree, self.paths, start)
+            for place, node in enumerate(self.tree.cells.tolist()):
+                if depths[node] >= start and self.nodes[node] not in known:
+                    found.setdefault(whole[node], place)
+        return found
+
+    @property
+    def _starts(self) -> list[int]:
+        """The depths at which the names of a record may begin: the root has a column, or none.
+
+        With blanks, the number of columns does not tell: paths below a root of its own have none.
+        """
+        tree = self.hierarchy._tree  # type: ignore[union-attr]
+        if len(self.columns) <= tree.depth:
+            return [1]
+        return [0, 1] if self.paths is not None and self.paths.start else [0]
 
     @property
     def leaf_nodes(self) -> dict[Any, int]:

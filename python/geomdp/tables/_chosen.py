@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 from typing import Any, TypeAlias
@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 from geomdp._inputs import parameters
 from geomdp.tables._analysis.products import Block
 
+#: What a sum over a column is called.
+ALL = "all"
 #: Columns in the order of the design, each with a depth of its tree, or None for all of them.
 Key: TypeAlias = tuple[tuple[str, int | None], ...]
 
@@ -32,7 +34,7 @@ def keys_of(tables: Any, levels: Mapping[str, Any]) -> dict[Key, Fraction]:
         raise ValueError(f"tables are empty or repeat one: give {wanted}")
     found: dict[Key, Fraction] = {}
     for given, part in parts.items():
-        key = _key(given, list(levels))
+        key = key_of("tables have", given, levels)
         if key in found:
             raise ValueError(f"tables have {parameters.shown(shown(key))} twice: give it once")
         found[key] = parameters.positive_fraction("tables", parameters.exact("tables", part))
@@ -40,17 +42,18 @@ def keys_of(tables: Any, levels: Mapping[str, Any]) -> dict[Key, Fraction]:
     return {key: part / whole for key, part in found.items()}
 
 
-def _key(given: Any, columns: list[str]) -> Key:
-    """Return the columns of a table, with the depth of those that have one."""
+def key_of(name: str, given: Any, levels: Iterable[str]) -> Key:
+    """Return the columns of a table, and the depth of those that have one; `name` begins errors."""
+    columns = list(levels)
     items = given if isinstance(given, tuple) and not _is_depth(given) else (given,)
     pairs = [item if _is_depth(item) else (item, None) for item in items]
     for column, _ in pairs:
         if not isinstance(column, str) or column not in columns:
             # A number may be a count.
             what = parameters.shown(column) if isinstance(column, str) else "a key"
-            raise KeyError(f"tables have {what}, which is no column: give one of {columns}")
+            raise KeyError(f"{name} {what}, which is no column: give one of {columns}")
     if len({column for column, _ in pairs}) < len(pairs):
-        raise ValueError("tables have a key with a column twice: give each column once")
+        raise ValueError(f"{name} a key with a column twice: give each column once")
     return tuple(sorted(pairs, key=lambda pair: columns.index(pair[0])))
 
 
@@ -64,10 +67,24 @@ def _is_depth(item: Any) -> bool:
     )
 
 
+def titles(keys: Iterable[Key]) -> dict[str, tuple[Any, ...]]:
+    """Return the columns of each table but the total by what a preview calls it."""
+    return {
+        ", ".join(x if depth is None else f"{x} at depth {depth}" for x, depth in key): _items(key)
+        for key in keys
+        if key
+    }
+
+
 def shown(key: Key) -> Any:
     """Return a key as a user writes it."""
-    found = tuple(column if depth is None else (column, depth) for column, depth in key)
+    found = _items(key)
     return found[0] if len(found) == 1 else found
+
+
+def _items(key: Key) -> tuple[Any, ...]:
+    """Return the columns of a key, in pairs with their depths."""
+    return tuple(column if depth is None else (column, depth) for column, depth in key)
 
 
 def check_shares(margins: Any, shares: Mapping[str, Any], levels: Mapping[str, Any]) -> None:
@@ -90,20 +107,30 @@ def is_tree(levels: Any) -> bool:
 
 
 def sums(
-    keys: Mapping[Key, Fraction], levels: Mapping[str, Any], labels: Mapping[str, Any]
+    keys: Mapping[Key, Fraction],
+    levels: Mapping[str, Any],
+    labels: Mapping[str, Any],
+    others: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the label of the sum over each list that a table leaves out; None without one."""
     found = dict(labels)
     for column, items in levels.items():
         if all(column in dict(key) for key in keys) or is_tree(items):
             continue
-        if column not in found and any(item is None or item == "" for item in items):
+        known = [*items, others[column]] if column in others else list(items)
+        label = found.setdefault(column, sum_label(known))
+        if label is None and any(item is None or item == "" for item in known):
             raise ValueError(
                 f"a table sums over {column!r}, whose levels have a null or an empty text, which "
                 "stands for the sum: give margins, a label for it"
             )
-        found.setdefault(column, None)
     return found
+
+
+def sum_label(levels: Sequence[Any]) -> str | None:
+    """Return what stands in a column of these levels for the sum over it: null if not of text."""
+    text = all(isinstance(level, str) for level in levels if level is not None)
+    return ALL if text and ALL not in levels else None
 
 
 def blocks(keys: Mapping[Key, Fraction], axes: Sequence[Any], most: int) -> dict[Block, Fraction]:

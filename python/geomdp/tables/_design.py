@@ -17,7 +17,7 @@ from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 from geomdp.tables import _counting, _layout, _native, _plans, _tiers, plot
 from geomdp.tables._axes import Levels
-from geomdp.tables._chosen import keys_of
+from geomdp.tables._chosen import keys_of, titles
 from geomdp.tables._groups import threshold
 from geomdp.tables._layout import Layout
 from geomdp.tables._means import SumAndCount
@@ -320,7 +320,7 @@ individual='patient', l0=2)
             released margins included. Columns stand for a sum of noisy cells over the other
             columns, one sum at a time, and () for the grand total; write ``("all",)`` for a column
             named "all". In a design with `tables`, some table must have the columns together; their
-            estimates use all tables.
+            estimates use all tables. There ``("area", 1)`` stands for one depth of a tree.
         tiers : mapping of names to numbers, optional
             The tiers of a release at several precisions, such as ``{"public": "0.1",
             "researchers": 1}``. `epsilon` is then that of one of them, and so is the accuracy.
@@ -349,9 +349,9 @@ individual='patient', l0=2)
                 accuracy.simultaneous_accuracy(each, alpha, n=self.cells)
                 for each in dict.fromkeys(mechanisms.values())
             )
-        kept = {axis.label for axis in self._axes.of("of", of)}
         if self.tables is not None:
-            return _plans.accuracy(self, mechanisms, kept, alpha)
+            return _plans.accuracy(self, mechanisms, of, alpha)
+        kept = {axis.label for axis in self._axes.of("of", of)}
         summed = math.prod(len(axis.levels) for axis in self._axes if axis.label not in kept)
         return accuracy.sum_accuracy(cells, summed, alpha)
 
@@ -617,8 +617,7 @@ individual='patient', l0=2)
         """Return the accuracies of one cell, of all cells and of sums, for each epsilon."""
         of: dict[str, Columns] = {"cell": None, "all cells": "all"}
         if self.tables is not None:
-            keys = [tuple(column for column, _ in key) for key in keys_of(self.tables, self.levels)]
-            of = {"all cells": "all"} | {", ".join(key): key for key in keys if key}
+            of = {"all cells": "all"} | titles(keys_of(self.tables, self.levels))
         elif len(self.levels) > 1:
             of |= {f"sum by {label}": (label,) for label in self.levels}
         of["total"] = ()

@@ -244,6 +244,9 @@ class Estimates:
         corrects: tuple[str, ...]
         count_id: str | None
 
+        @property
+        def _revision(self) -> int: ...
+
         def _made(self, columns: Mapping[str, Any]) -> Any: ...
 
     #: Public true counts by block, whose depths are those of rooted trees.

@@ -21,7 +21,7 @@ from geomdp.tables import _about, _levels
 from geomdp.tables._chosen import keys_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from geomdp.mechanism import GeometricMechanism
 
@@ -52,7 +52,11 @@ class Field(NamedTuple):
 #: Whom epsilon protects does not say what was counted of other people, or at other times.
 _PROTECTS = frozenset(("question", "ratio"))
 #: How many records of an individual count: another year may have other limits.
-_LIMITS = frozenset(("question", "ratio", "definition"))
+_LIMITS = _PROTECTS | {"definition"}
+#: What was counted of these records: a ratio is of two such quantities.
+_QUANTITY = frozenset(("ratio", "definition"))
+#: What is true of a release by itself, whatever was counted.
+_OWN = _LIMITS | {"counts"}
 
 
 FIELDS: dict[str, Field] = {
@@ -60,11 +64,13 @@ FIELDS: dict[str, Field] = {
         {"const": FORMAT},
         f'`"{FORMAT}"`; a reader refuses any other format',
         lambda _: FORMAT,
+        differs=_OWN,
     ),
     "version": Field(
         _TEXT,
         "the version of the library that released the table",
         lambda _: geomdp.__version__,
+        differs=_OWN,
     ),
     "id": Field(
         {"$ref": "#/$defs/id"},
@@ -72,11 +78,13 @@ FIELDS: dict[str, Field] = {
         "and pages of one release have the same id, as have all tables of one stream. Two "
         "releases with the same id share noise",
         lambda release: release.id,
+        differs=_OWN,
     ),
     "corrects": Field(
         {"type": "array", "items": {"$ref": "#/$defs/id"}},
         "the ids of the releases that this one replaces, the latest first; usually empty",
         lambda release: list(release.corrects),
+        differs=_OWN,
     ),
     "count_id": Field(
         {"type": ["string", "null"], "pattern": "^[0-9a-f]{32}$"},
@@ -85,11 +93,13 @@ FIELDS: dict[str, Field] = {
         "draws its own, whatever they are. All releases of one count have the same, and only "
         "these are about the same true counts",
         lambda release: release.count_id,
+        differs=_LIMITS,
     ),
     "label": Field(
         {"type": ["string", "null"]},
         "the label under which the release was booked, or null",
         lambda release: release.label,
+        differs=_OWN,
     ),
     "about": Field(
         {
@@ -100,17 +110,20 @@ FIELDS: dict[str, Field] = {
         "what the publisher says about the table, in any of these texts: "
         + "; ".join(f"`{key}`, {each.meaning}" for key, each in _about.KEYS.items()),
         lambda release: release.about,
+        differs=_OWN,
     ),
     "epsilon": Field(
         _EXACT,
         "the privacy loss of the whole table for one individual, as an exact fraction in a text",
         lambda release: str(release.epsilon),
+        differs=_OWN,
     ),
     "part_of": Field(
         {"type": ["string", "null"], "pattern": "^[0-9]+(/[1-9][0-9]*)?$"},
         "for a step of a stream, the privacy loss of one record in the whole stream, as an exact "
         "fraction; otherwise null",
         lambda release: None if release._part_of is None else str(release._part_of),
+        differs=_OWN,
     ),
     "tier": Field(
         {
@@ -132,11 +145,13 @@ FIELDS: dict[str, Field] = {
             if release._tier is None
             else {"name": release._tier.name, "epsilons": [*map(str, release._tier.epsilons)]}
         ),
+        differs=_OWN,
     ),
     "delta": Field(
         {"const": "0"},
         'always `"0"`, since the privacy is pure',
         lambda _: "0",
+        differs=_OWN,
     ),
     "neighbours": Field(
         {"enum": ["add-remove", "change"]},
@@ -185,7 +200,13 @@ FIELDS: dict[str, Field] = {
         "null for counts. For sums of values, the least and the greatest value that an individual "
         "added to a cell or, with `l1`, that one of its records did. If the least is below 0, true "
         "sums may be negative too, and intervals do not end at 0",
-        differs=_LIMITS,
+        differs=_QUANTITY,
+    ),
+    "summed": Field(
+        {"type": ["string", "null"]},
+        "null for counts, or the column whose values were added up; without this field, that is "
+        "`name`",
+        differs=_QUANTITY,
     ),
     "having": Field(
         {"type": ["string", "null"]},
@@ -197,12 +218,14 @@ FIELDS: dict[str, Field] = {
         "the most by which one individual can change the whole table, in the L1 norm, given that "
         "nobody changes more cells than there are",
         lambda release: release.design.sensitivity,
+        differs=_OWN,
     ),
     "at_least": Field(
         _MAYBE,
         "for groups, the threshold: cells with smaller noisy counts have no row, and the rows of "
         "the others are in the order of the design. Otherwise null",
         lambda release: release._threshold,
+        differs=_OWN,
     ),
     "rest": Field(
         {
@@ -222,6 +245,7 @@ FIELDS: dict[str, Field] = {
         "of this `rate`, however many cells that are. Its part of `epsilon` is `rate` times the "
         "most that one individual adds to all cells together",
         lambda release: _rest(getattr(release, "_rest", None)),
+        differs=_OWN,
     ),
     "rounded": Field(
         {"type": ["integer", "null"], "minimum": 2},
@@ -229,12 +253,13 @@ FIELDS: dict[str, Field] = {
         "nearest multiple, or of two that are equally near the even multiple, so it moved by at "
         "most half of this number, rounded down. A count at a limit of int64 stayed there",
         lambda release: release._rounded,
+        differs=_OWN,
     ),
     "name": Field(
         _TEXT,
-        "what is counted: the name of the column of counts",
+        "the name of the column of counts, as readers see it",
         default="count",
-        differs=frozenset(("ratio", "definition")),
+        differs=_OWN,
     ),
     "top": Field(
         _MAYBE,
@@ -243,11 +268,13 @@ FIELDS: dict[str, Field] = {
         "that of each name, and `epsilon` is `rate * top * linf`, or twice that for changes. "
         "Otherwise null",
         lambda release: release._named,
+        differs=_OWN,
     ),
     "axes": Field(
         {"type": "object", "additionalProperties": {"$ref": "#/$defs/axis"}},
         "the columns by name, in order, each with its levels or its tree, [as below](#its-columns)",
         lambda release: {axis.label: _axis(axis) for axis in release.design._axes},
+        differs=_OWN,
     ),
     "tables": Field(
         {"type": ["array", "null"], "items": {"$ref": "#/$defs/table"}},
@@ -258,6 +285,7 @@ FIELDS: dict[str, Field] = {
         "changing fastest in each. A column that a table sums over has its label in `margin` "
         "there",
         lambda release: _tables(release.design),
+        differs=_OWN,
     ),
     "totals": Field(
         {"type": "array", "items": {"$ref": "#/$defs/total"}},
@@ -268,6 +296,7 @@ FIELDS: dict[str, Field] = {
             {"depths": list(block), "counts": counts.reshape(-1).tolist()}
             for block, counts in getattr(release, "_known", {}).items()
         ],
+        differs=_OWN,
     ),
     "mechanisms": Field(
         {"type": "array", "items": {"$ref": "#/$defs/mechanism"}},
@@ -278,6 +307,7 @@ FIELDS: dict[str, Field] = {
             {"depths": list(block), **_mechanism(noise)}
             for block, noise in release.mechanisms.items()
         ],
+        differs=_OWN,
     ),
 }
 #: The keywords of a design that one value states, with their defaults.
@@ -297,11 +327,7 @@ def facts_of(release: Any, certificate: bool) -> dict[str, Any]:
     parameters.check_bool("certificate", certificate)
     if release.epsilon == math.inf:
         raise ValueError("a table without noise cannot be saved: release it with an epsilon")
-    given = stated(release.design)
-    found = {
-        name: given[name] if field.written is None else field.written(release)
-        for name, field in FIELDS.items()
-    }
+    found = _values(release, FIELDS)
     if certificate:
         said, noises = found["mechanisms"], list(release.mechanisms.values())
         if found["rest"] is not None:
@@ -309,6 +335,18 @@ def facts_of(release: Any, certificate: bool) -> dict[str, Any]:
         for each, noise in zip(said, noises, strict=True):
             each["certificate"] = json.loads(plan(noise)[0])
     return found
+
+
+def compared(release: Any, comparison: str) -> dict[str, Any]:
+    """Return the fields of a release that may not differ in a comparison."""
+    return _values(release, (x for x in FIELDS if comparison not in FIELDS[x].differs))
+
+
+def _values(release: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Return these fields of a release."""
+    given = stated(release.design)
+    written = {name: FIELDS[name].written for name in names}
+    return {x: given[x] if write is None else write(release) for x, write in written.items()}
 
 
 def _tables(design: Any) -> list[dict[str, Any]] | None:

@@ -243,9 +243,7 @@ class Hierarchy:
                 raise TypeError(
                     f"paths have one of type {type(path).__name__}: give text, or tuples of names"
                 )
-            if any(name is None for name in names):
-                raise ValueError(f"the path {parameters.shown(path)} has an empty name: give all")
-            found.append(names)
+            found.append(names if isinstance(path, str) else _naming.path(names))
         rows = [*map(list, zip_longest(*found))]
         return cls._of_rows(
             "paths", rows, root=root, separator=separator, leaves_only=leaves_only, labels=labels

@@ -53,6 +53,7 @@ class Layout:
         "linf",
         "name",
         "neighbours",
+        "summed",
         "tables",
         "unit",
         "values",
@@ -74,6 +75,7 @@ class Layout:
         linf: Integer = 1,
         l1: Integer | None = None,
         values: Bounds | None = None,
+        summed: str | None = None,
         having: str | None = None,
         neighbours: Neighbours = "add-remove",
     ) -> None:
@@ -87,7 +89,7 @@ class Layout:
             raise ValueError(parameters.refusal("neighbours", neighbours, wanted))
         self._by_columns = isinstance(levels, Mapping)
         columns, given = _by_label(levels if isinstance(levels, Mapping) else {"level": levels})
-        words = [("unit", unit), ("having", having)]
+        words = [("unit", unit), ("summed", summed), ("having", having)]
         words = [("name", name), *(("column", label) for label in given), *filter(_given, words)]
         for what, each in words:
             parameters.check_text(what, each)
@@ -104,8 +106,8 @@ class Layout:
             _check_alone(l0, self.linf, self.l1)
             self.l0 = self.linf = self.l1
         self.values = None if values is None else values_of("values", values)
-        #: A column without whose value no record counts.
-        self.having = having
+        #: The column whose values are added up, and one without whose value no record counts.
+        self.summed, self.having = _of_sums(summed, self.values), having
         if self.values is not None and self.l1 is None and self.linf == 1:
             self.linf = max(map(abs, self.values))
         elif self.values is not None:
@@ -119,7 +121,7 @@ class Layout:
         if tables is not None:
             _chosen.check_shares(parts, own, given)
             asked = _chosen.keys_of(tables, given)
-            sums = _chosen.sums(asked, given, sums)
+            sums = _chosen.sums(asked, given, sums, others)
         parts |= own
         self._axes = Axes(
             Axis(
@@ -128,6 +130,7 @@ class Layout:
                 other=[others[label]] if label in others else (),
                 complete=label in known,
                 margin=[sums[label]] if label in sums else (),
+                chosen=tables is not None,
                 shares=parts.get(label),
                 columns=columns.get(label),
             )
@@ -332,7 +335,8 @@ class Layout:
             "margins": {
                 axis.label: axis.nodes[0]
                 for axis in self._axes
-                if axis.margin and (self.tables is None or axis.nodes[0] is not None)
+                if axis.margin
+                and (self.tables is None or axis.nodes[0] != _chosen.sum_label(axis.levels))
             },
             "tables": self.tables,
             "shares": {axis.label: list(axis.shares) for axis in self._axes if not axis.even},
@@ -561,6 +565,16 @@ def change_of_sum(layout: Layout) -> int:
     return max(together for _, together in layout._moved())
 
 
+def _of_sums(summed: str | None, values: Any) -> str | None:
+    """Return the column of a design of sums."""
+    if summed is not None and values is None:
+        raise ValueError(
+            f"summed = {summed!r} is not accepted without values, the bounds of sums: call sum of "
+            "a design without it"
+        )
+    return summed
+
+
 def _check_alone(l0: Any, linf: int, l1: int) -> None:
     """Refuse other limits beside that of all records."""
     if l0 is not None or linf > 1:
@@ -668,12 +682,22 @@ def counting(layout: _Made) -> _Made:
 
 def with_values(layout: _Made, column: Any, values: tuple[int, int], **more: Any) -> _Made:
     """Return this design for sums of a column."""
-    name = column if layout.name == "count" and column not in layout.levels else layout.name
-    given = layout._arguments() | {"values": values, "name": name} | more
+    own = layout.name in ("count", layout.summed) and column not in layout.levels
+    given = layout._arguments() | {"values": values, "summed": column} | more
+    given |= {"name": column if own else layout.name}
     if layout.l1 is None:
         given |= {"l0": layout.l0}
         given.pop("linf", None)
     return type(layout)(**given)
+
+
+def completed(layout: _Made, columns: Any) -> _Made:
+    """Return this design with the statement that these columns, too, leave out no records."""
+    labels = [axis.label for axis in layout._axes]
+    more = _complete(columns, labels, [axis.label for axis in layout._axes if axis.other])
+    known = {axis.label for axis in layout._axes if axis.complete}
+    whole = tuple(label for label in labels if label in known | more)
+    return type(layout)(**(layout._arguments() | {"complete": whole}))
 
 
 def named(layout: Layout, label: str) -> Layout:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from geomdp.tables._analysis.workload import LEAST, UndeterminedError, Workload
 
 if TYPE_CHECKING:
     from geomdp.mechanism import GeometricMechanism
+    from geomdp.tables._axes import Axis
     from geomdp.tables._layout import Layout
 
 #: The parts are multiples of this, and steps towards them get smaller.
@@ -30,16 +31,18 @@ _MOST_KINDS = 32
 def accuracy(
     design: Layout,
     mechanisms: Mapping[Block, GeometricMechanism],
-    kept: Collection[str],
+    of: Any,
     alpha: Real,
 ) -> int:
     """Return the accuracy of the worst estimate of a total of each group of some columns."""
     axes = design._axes
+    asked_of = tuple(of) if isinstance(of, list) else of
+    kept = dict(_chosen.key_of("of has", asked_of, design.levels))
     workload = _estimates.workload_of(axes, mechanisms)
     level = parameters.significance("alpha", alpha) - workload.lost
     if level <= 0:
         raise ValueError(parameters.refusal("alpha", alpha, f"more than {float(workload.lost):g}"))
-    nodes = [axis.tree.leaves + axis.rooted[1] if axis.label in kept else None for axis in axes]
+    nodes = [_kept(axis, kept[axis.label]) if axis.label in kept else None for axis in axes]
     places = [place for place, axis in enumerate(axes) if axis.label in kept]
     asked = _estimates.rooted_sum(axes, _selection.sum_of(axes, places))
     many, kinds = products.kinds([workload], [nodes])
@@ -50,6 +53,18 @@ def accuracy(
         return math.ceil(max(found))
     except UndeterminedError as error:
         raise ValueError(_estimates.undetermined(axes, error)) from None
+
+
+def _kept(axis: Axis, depth: int | None) -> NDArray[np.int64]:
+    """Return the leaves of a column, or its nodes of one depth, in its rooted tree."""
+    if depth is None:
+        return axis.tree.leaves + axis.rooted[1]
+    if axis.hierarchy is None or not 0 <= depth < axis.depths:
+        raise ValueError(
+            f"of has the depth {depth} of {axis.label!r}: give its name alone, or a depth that its "
+            "tree has"
+        )
+    return np.arange(axis.tree.size)[axis.tree.level(depth)]
 
 
 def parts(design: Layout, epsilon: Real) -> dict[Any, Fraction]:

@@ -283,8 +283,9 @@ def _design(contents: Contents) -> Design:
         for name, known in labels.items():
             if each.get(name):
                 [known[label]] = _decoded(each[name])
-    # Earlier versions wrote no unit, and did not say which columns have all records.
-    facts = {"unit": None, "having": None, **facts}
+    # Earlier versions wrote none of these, and did not say which columns have all records.
+    named = None if facts["values"] is None else facts["name"]
+    facts = {"unit": None, "summed": named, "having": None, **facts}
     given = {name: facts[name] for name in KEYWORDS if facts[name] is not None}
     complete = [label for label, each in facts["axes"].items() if each.get("complete", False)]
     if isinstance(who := given.get("individual"), list):

@@ -19,6 +19,7 @@ from geomdp._identity import Identity
 from geomdp._inputs import parameters
 from geomdp.accounting._budget import as_budget, book_table
 from geomdp.mechanism import GeometricMechanism, exact_loss
+from geomdp.mechanism import rehearse as rehearse_noise
 from geomdp.tables import _about, _counted, _layout, _rest
 from geomdp.tables._estimates import workload_of
 from geomdp.tables._exact import all_nodes, check_size
@@ -136,7 +137,9 @@ def prepare(
     else:
         check_size(design)
     for each in mechanisms.values():
-        each.certificate(np.int64)  # A mechanism without a plan for these counts is refused here.
+        each.certificate(np.int64)  # A mechanism without a plan for these counts is refused here,
+        if tiers is None:
+            rehearse_noise(each, _NO_CELLS)  # and one that cannot draw.
     if at_least is None:
         workload_of(design._axes, mechanisms)  # Tables that answer no question are refused here.
     release = planned(design, mechanisms, at_least=at_least, rest=row, **how)

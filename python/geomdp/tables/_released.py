@@ -136,6 +136,11 @@ class Released:
         return None
 
     @property
+    def _revision(self) -> int:
+        """How many releases it replaces, one after the other."""
+        return len(self.corrects)
+
+    @property
     def label(self) -> str | None:
         """The label under which the release was booked."""
         return self._label
@@ -240,6 +245,42 @@ class Released:
             made = copy.copy(made)
             made._about = _about.checked(about)
         _file.save(path, made._columns(), made._said(certificate), overwrite=overwrite)
+
+    def with_complete(self, columns: Any = True) -> Self:
+        """Return this release with your statement that some columns leave out no records.
+
+        A column without a row for other records leaves out those that have none of its levels, so
+        a table that has this column is about other records than a table without it, unless the
+        publisher stated `complete` (:class:`Design`). If you know from another source that all
+        records have one of the levels, state it here: :meth:`NoisyTable.combine` and other
+        questions of two releases then accept the pair. Nothing checks it, and privacy does not
+        depend on it.
+
+        Parameters
+        ----------
+        columns : column name, tuple of names, or True
+            As `complete` of :class:`Design`; added to what the release states already.
+
+        Returns
+        -------
+        NoisyTable, NoisyGroups or Top
+            The same release, with its id. Its files state the columns.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp.tables import Design
+        >>> people = pd.DataFrame({"area": ["N", "S"] * 50, "sex": ["f", "m"] * 50})
+        >>> one = Design({"area": ["N", "S"], "sex": ["f", "m"]}).count(people).release(epsilon=1)
+        >>> other = Design({"area": ["N", "S"]}).count(people).release(epsilon=1)
+        >>> found = one.with_complete("sex").combine(other).total("area", alpha=0.05)
+        >>> len(found)
+        2
+
+        """
+        made = copy.copy(self)
+        made.design = _layout.completed(self.design, columns)
+        return made
 
     def _to_multiples(self, rounded: Any) -> Self:
         """Return this release with its noisy counts rounded to multiples; to none for None."""

@@ -56,13 +56,13 @@ const seen = labels.map((name) => {
   return new Map(given.flatMap((label, at) => (label ? [[String(text(nodes[at])), label]] : [])));
 });
 
-// Sums over a column without a label have an empty cell, which no level has then.
+// The sum over a column of numbers or dates has an empty cell, which no level has then.
 const summed = labels.map((name) => (facts.axes[name].margin ?? []).includes(null));
 
 /** A level, as readers see it. */
 function shownLevel(cell, place) {
   const label = seen[place].get(cell) ?? seen[place].get(String(Number(cell)));
-  return label ? `${label} (${cell})` : cell || (summed[place] ? "(all)" : "(none)");
+  return label ? `${label} (${cell})` : cell || (summed[place] ? "all" : "(none)");
 }
 
 const rows = lines.map((cells, place) => ({
