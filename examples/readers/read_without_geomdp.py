@@ -54,9 +54,9 @@ def interval(
     rate = float(Fraction(mechanism["rate"]))
     reach = max(math.ceil(-math.log(alpha * (1 + math.exp(-rate)) / 2) / rate - 1), 0)
     least, most = mechanism["bounds"] or (-math.inf, math.inf)
-    # A count at a bound may have been moved there.
-    lower = floor if low <= least else max(low - reach, floor)
-    return lower, math.inf if high >= most else max(high + reach, floor)
+    # A count at a bound may have been moved there, and a true count beyond it has its noise.
+    lower = floor if low - reach <= least else max(low - reach, floor)
+    return lower, math.inf if high + reach >= most else max(high + reach, floor)
 
 
 def depth_of(axis: dict[str, Any]) -> dict[str, int]:

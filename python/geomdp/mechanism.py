@@ -630,10 +630,12 @@ class GeometricMechanism:
     ) -> tuple[Any, Any]:
         """Return an interval that contains the true count with probability at least 1 - alpha.
 
-        The interval is ``[released - a, released + a]``, cut off at the bounds. If it is two-sided,
-        a is the :meth:`accuracy` at level alpha; if it is one-sided, a is the least one with
-        ``P[Z > a] <= alpha``, and the other end is the bound. The probability is over the noise,
-        for any true count within the bounds, and for each interval on its own.
+        The interval is ``[released - a, released + a]``. If it is two-sided, a is the
+        :meth:`accuracy` at level alpha; if it is one-sided, a is the least one with
+        ``P[Z > a] <= alpha``, and the other end is open. An end that reaches a bound is open too,
+        since a true count beyond the bound has the noise of that bound: it is the limit of the
+        dtype or, if no bound is negative, 0 below. The probability is over the noise, for any true
+        count of the dtype, which is not negative if no bound is, and for each interval on its own.
 
         A sum of noisy counts has more noise than a single noisy count, which this method cannot
         know. Use :func:`geomdp.accuracy.sum_confidence_interval` for totals, margins and

@@ -700,7 +700,14 @@ def test_no_noise_or_equal_bounds() -> None:
             )
             assert mechanism.accuracy(alpha, counts=counts).tolist() == away
             assert simultaneous_accuracy(mechanism, alpha, counts=counts) == max(away)
-        for side, wanted in (("both", (4, 4)), ("lower", (4, upper)), ("upper", (lower, 4))):
+        # A count at a bound may be one beyond it.
+        least, most = possible((lower, upper), np.int64)
+        both = (4 if lower < 4 else least, 4 if upper > 4 else most)
+        for side, wanted in (
+            ("both", both),
+            ("lower", (both[0], most)),
+            ("upper", (least, both[1])),
+        ):
             assert mechanism.confidence_interval(4, 0.05, side=side) == wanted  # type: ignore[arg-type]
 
 
@@ -870,16 +877,27 @@ def test_simultaneous_accuracy_of_n_and_of_counts() -> None:
 # Intervals
 
 
+def possible(bounds: tuple[int, int], dtype: Any) -> tuple[int, int]:
+    """Return the true counts that may be: all of a dtype, and none below 0 if no bound is."""
+    info = np.iinfo(dtype)
+    return int(info.min) if bounds[0] < 0 else 0, int(info.max)
+
+
 def covers(scale: Real, R: int, alpha: Real, bounds: tuple[int, int], dtype: str) -> bool:
-    """Return whether each kind of interval covers every true count, over all tapes."""
+    """Return whether each kind of interval covers every true count of the dtype, over all tapes.
+
+    Counts beyond a bound have the noise of that bound.
+    """
     kind = {-128: "int8", 0: "uint8"}[bounds[0]] if dtype == "own" else dtype
     mechanism = from_scale(scale, limits(kind) if dtype == "own" else bounds)
     dist = sampled_distribution(scale, R)
     released = np.arange(bounds[0], bounds[1] + 1).astype(kind)
+    least, greatest = possible(bounds, kind)
     for side in ("both", "lower", "upper"):
         lower, upper = mechanism.confidence_interval(released, alpha, side=side)
-        for x in range(R + 1):
-            covered = (lower <= released[x]) & (released[x] <= upper)
+        for true in range(least, greatest + 1):
+            x = min(max(true - bounds[0], 0), R)
+            covered = (lower <= true) & (true <= upper)
             missed = sum(itertools.compress(dist.masses[x], (~covered).tolist()))
             if not dist.allows([missed], Fraction(alpha)):
                 return False
@@ -909,17 +927,20 @@ def test_one_sided_intervals_are_minimal(scale: Real, R: int) -> None:
     for alpha in ALPHAS[1:]:
         lower, upper = mechanism.confidence_interval(R, alpha, side="lower")
         a = R - lower
-        assert upper == R
+        assert upper == 2**63 - 1
         # A count at the lower bound has the upper tail only.
         assert a == 0 or not ideal.allows([ideal.beyond(0, a - 1)], Fraction(alpha) - slack)
-        assert mechanism.confidence_interval(0, alpha, side="upper") == (0, a)
+        reach = a if a < R else 2**63 - 1
+        assert mechanism.confidence_interval(0, alpha, side="upper") == (0, reach)
 
 
-def plain_interval(released: int, a: int, bounds: tuple[int, int], side: str) -> tuple[int, int]:
-    lower, upper = bounds
+def plain_interval(
+    released: int, a: int, bounds: tuple[int, int], side: str, dtype: Any
+) -> tuple[int, int]:
+    (lower, upper), (least, greatest) = bounds, possible(bounds, dtype)
     return (
-        lower if side == "upper" else max(lower, released - a),
-        upper if side == "lower" else min(upper, released + a),
+        least if side == "upper" or released - a <= lower else released - a,
+        greatest if side == "lower" or released + a >= upper else released + a,
     )
 
 
@@ -943,7 +964,7 @@ def test_intervals_at_the_limits_of_a_dtype(dtype: str, side: Any) -> None:
             a = max(mechanism.accuracy(alpha, counts=np.array([lower, middle], dtype)).tolist())
         else:
             a = mechanism.accuracy(alpha, counts=np.array(lower, dtype)).item()
-        wanted = [plain_interval(x, a, bounds, side) for x in items]
+        wanted = [plain_interval(x, a, bounds, side, dtype) for x in items]
         assert list(zip(*(end.tolist() for end in found), strict=True)) == wanted
         assert [end.dtype for end in found] == [released.dtype] * 2
         for x, pair in zip(released, wanted, strict=True):
@@ -959,7 +980,7 @@ def test_intervals_of_ints_and_of_bounds_beyond_int64() -> None:
     for side in ("both", "lower", "upper"):
         for x in (2**63 - 40, 2**63 - 1, 2**63, 2**63 + 60):
             reach = a if side == "both" else mechanism.accuracy(0.05, counts=2**63 + 60)
-            wanted = plain_interval(x, reach, (2**63 - 40, 2**63 + 60), side)
+            wanted = plain_interval(x, reach, (2**63 - 40, 2**63 + 60), side, np.uint64)
             found = mechanism.confidence_interval(x, 0.05, side=side)
             assert found == wanted
             assert [type(end) for end in found] == [int, int]
@@ -1094,7 +1115,7 @@ def test_alpha_zero_gives_the_greatest_possible_error() -> None:
     assert simultaneous_accuracy(bounded, 0, n=5) == 9
     assert simultaneous_accuracy(bounded, 0, counts=[4, 5, 12]) == 12
     assert simultaneous_accuracy(bounded, 0, counts=[4, 5]) == 5
-    assert bounded.confidence_interval(3, 0) == (0, 9)
+    assert bounded.confidence_interval(3, 0) == (0, 2**63 - 1)
     assert GeometricMechanism(1).accuracy(0) == 2**64 - 1
     exact = from_scale(0, (0, 9))
     assert exact.accuracy(0) == simultaneous_accuracy(exact, 0, counts=[4, 5]) == 0

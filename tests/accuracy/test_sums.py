@@ -141,7 +141,9 @@ def test_weights_without_noise_or_effect() -> None:
         -2 - t,
         -2 + t,
     )
-    assert sum_confidence_interval(from_scale(0, (0, 9)), [0, 9, 4], 0.05) == (13, 13)
+    exact = from_scale(0, (1, 9))
+    assert sum_confidence_interval(exact, [2, 8, 4], 0.05) == (14, 14)
+    assert sum_confidence_interval(exact, [1, 9, 4], 0.05) == (13, 14 + 2**63 - 10)
     huge = sum_confidence_interval(FREE, [2**62] * 8, 0.05)
     assert huge[0] < 2**65 < huge[1]
 
@@ -150,6 +152,11 @@ def test_sum_accuracy_grows_with_the_square_root() -> None:
     """A total of 200 cells: the figure of the issue."""
     assert FREE.accuracy(0.05) == 6
     assert [sum_accuracy(FREE, n, 0.05) for n in (0, 1, 200)] == [0, 6, 78]
+
+
+def beyond(R: int) -> list[int]:
+    """Return all counts from 0 to R, and some that such bounds move."""
+    return [-900, -1, *range(R + 1), R + 1, R + 900]
 
 
 @pytest.mark.parametrize(
@@ -164,10 +171,13 @@ def test_coverage_of_sums_over_all_tapes(scale: Any, R: int, weights: list[int])
         for released in itertools.product(range(R + 1), repeat=len(weights)):
             noisy = [y - 2 for y in released]
             low, high = sum_confidence_interval(mechanism, noisy, alpha, weights=weights)
-            for true in itertools.product(range(R + 1), repeat=len(weights)):
+            for true in itertools.product(beyond(R), repeat=len(weights)):
                 value = sum(w * (x - 2) for w, x in zip(weights, true, strict=True))
                 if not low <= value <= high:
-                    mass = math.prod(dist.masses[x][y] for x, y in zip(true, released, strict=True))
+                    mass = math.prod(
+                        dist.masses[min(max(x, 0), R)][y]
+                        for x, y in zip(true, released, strict=True)
+                    )
                     missed[true] = missed.get(true, 0) + mass
         assert all(Fraction(mass, total) <= Fraction(alpha) for mass in missed.values())
         assert alpha < 0.5 or missed
@@ -202,7 +212,13 @@ def test_a_noisy_count_at_a_bound_adds_one_noise_to_its_side() -> None:
     assert sum_confidence_interval(mechanism, [50, 60], 0.05) == (110 - t, 110 + t)
     # The noise of the other count alone is less than that of both.
     assert sum_confidence_interval(mechanism, [0, 60], 0.05) == (60 - a, 60 + t)
-    assert sum_confidence_interval(mechanism, [50, 100], 0.05) == (150 - t, 150 + a)
+    assert sum_confidence_interval(mechanism, [50, 100], 0.05) == (
+        150 - t,
+        150 + a + 2**63 - 101,
+    )
+    # One count by itself may be any beyond its bound.
+    assert sum_confidence_interval(mechanism, [98], 0.05) == (98 - 3, 2**63 - 1)
+    assert sum_confidence_interval(GeometricMechanism(1, bounds=(10, 40)), [12], 0.05)[0] == 0
     assert sum_confidence_interval(mechanism, [0, 60], 0.05, weights=[-1, 1]) == (60 - t, 60 + a)
     assert sum_confidence_interval(mechanism, [0, 60], 0.05, weights=[1, -1]) == (-60 - a, t - 60)
     assert sum_confidence_interval(mechanism, [0, 3], 0.05) == (0, 3 + t)
@@ -277,25 +293,31 @@ def test_ratios_are_test_inversions(counts: tuple[int, int], rates: Any) -> None
     ("scales", "R", "alpha"),
     [((0.4, 0.4), 9, 0.05), ((0.3, 1), 8, 0.3), ((2, 0.5), 8, 0.8)],
 )
-def test_coverage_of_ratios_over_all_tapes(scales: Any, R: int, alpha: float) -> None:
+@pytest.mark.parametrize("lowest", [(-3, 0), (2, 3)])
+def test_coverage_of_ratios_over_all_tapes(
+    scales: Any, R: int, alpha: float, lowest: tuple[int, int]
+) -> None:
     first, second = (
-        from_scale(scale, (lower, lower + R)) for scale, lower in zip(scales, (-3, 0), strict=True)
+        from_scale(scale, (lower, lower + R)) for scale, lower in zip(scales, lowest, strict=True)
     )
     rows = [sampled_distribution(scale, R) for scale in scales]
     lower, upper = ratio_confidence_interval(
         first,
-        np.arange(-3, R - 2)[:, None],
-        np.arange(R + 1),
+        np.arange(R + 1)[:, None] + lowest[0],
+        np.arange(R + 1) + lowest[1],
         alpha,
         denominator_mechanism=second,
     )
     assert lower.shape == upper.shape == (R + 1, R + 1)
     total = rows[0].total * rows[1].total
     narrow = 0
-    for a, b in itertools.product(range(R + 1), range(1, R + 1)):
-        ratio = Fraction(a - 3, b)
+    for a, b in itertools.product(beyond(R), repeat=2):
+        above, below = a + lowest[0], b + lowest[1]
+        if below < 1 or (above < 0 <= lowest[0]):
+            continue
+        ratio, near = Fraction(above, below), [min(max(x, 0), R) for x in (a, b)]
         missed = sum(
-            rows[0].masses[a][i] * rows[1].masses[b][j]
+            rows[0].masses[near[0]][i] * rows[1].masses[near[1]][j]
             for i, j in np.ndindex(R + 1, R + 1)
             if not lower[i, j] <= ratio <= upper[i, j]
         )

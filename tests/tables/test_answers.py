@@ -51,7 +51,11 @@ class Table(Answers):
         whole = Axes(axes)
         parts = {block: whole.block(block) for block in whole.blocks}
         self.design = SimpleNamespace(
-            _axes=whole, _parts=parts, tables=None, _columns=whole.columns, signed=signed,
+            _axes=whole,
+            _parts=parts,
+            tables=None,
+            _columns=whole.columns,
+            signed=signed,
             **(_fields.KEYWORDS | {"unit": "record"}),
         )
         counts = np.zeros([each.tree.size for each in axes], np.int64)
@@ -643,6 +647,22 @@ def test_releases_with_other_margins_compare() -> None:
 
 
 # Bounds
+
+
+def test_ends_at_a_bound_are_open() -> None:
+    """With bounds (10, 40), intervals of true counts beyond them covered 0%."""
+    noisy = np.array([12, 25, 38])
+    table = Table([Axis("x", [*"abc"])], noisy, 1, noisy * 0, bounds=(10, 40))
+    ends = table.intervals(alpha=0.05)[["lower", "upper"]].T.to_numpy().tolist()
+    reach = table.mechanisms[0,].accuracy(0.05)
+    assert ends == [[0, 25 - reach, 38 - reach], [12 + reach, 25 + reach, 2**63 - 1]]
+    whole = table.total(alpha=0.05)
+    assert whole["lower"][0] <= 75 - 12 - reach
+    assert whole["upper"][0] >= 2**63 - 1
+    below = Design({"x": ["a"]}).sum(pd.DataFrame({"x": ["a"], "n": 1}), "n", bounds=(-5, 5))
+    with pytest.raises(ValueError, match=r"^bounds = \(0, 9\) are not accepted for sums of values"):
+        below.release(epsilon=1, bounds=(0, 9))
+    assert below.release(epsilon=9, bounds=(-9, 9)).intervals(0.05)["lower"][0] >= -(2**63)
 
 
 def test_releases_with_bounds_answer_by_cells() -> None:

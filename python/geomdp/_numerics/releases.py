@@ -81,11 +81,24 @@ def simultaneous_accuracy(
     return high
 
 
+def possible(limits: tuple[int, int], dtype: np.dtype[Any]) -> tuple[int, int]:
+    """Return the least and greatest true count: bounds move counts, and do not say where they are.
+
+    They are those of the dtype, and not below 0 if the least noisy count is not.
+    """
+    least, greatest = arrays.limits(dtype)
+    return least if limits[0] < 0 else 0, greatest
+
+
 def interval(
     certificate: Certificate, limits: tuple[int, int], released: Array, level: Fraction, side: str
 ) -> tuple[Array, Array]:
-    """Return the ends of intervals for true counts, of the dtype and shape of the noisy ones."""
+    """Return the ends of intervals for true counts, of the dtype and shape of the noisy ones.
+
+    An end that reaches a limit is open: a true count beyond it has the noise of that limit.
+    """
     least, greatest = limits
+    floor, ceiling = possible(limits, released.dtype)
     if side == "both":
         reach = worst_accuracy(certificate, level)
     else:
@@ -95,9 +108,9 @@ def interval(
     flat = np.array(released, dtype=native).reshape(-1)
     # Modulo the size of the dtype; the differences fit into it.
     step = np.array([reach], dtype=np.uint64).astype(native)
-    lower, upper = np.full_like(flat, least), np.full_like(flat, greatest)
+    lower, upper = np.full_like(flat, floor), np.full_like(flat, ceiling)
     if side != "upper":
-        lower = np.maximum(flat, native.type(least + reach)) - step
+        np.subtract(flat, step, out=lower, where=flat > native.type(least + reach))
     if side != "lower":
-        upper = np.minimum(flat, native.type(greatest - reach)) + step
+        np.add(flat, step, out=upper, where=flat < native.type(greatest - reach))
     return lower.astype(dtype).reshape(shape), upper.astype(dtype).reshape(shape)

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 
 from geomdp._inputs import arrays, labels, parameters
 from geomdp._inputs.parameters import Integer, Real
-from geomdp._numerics import ratios, sums, tails
+from geomdp._numerics import ratios, releases, sums, tails
 from geomdp.mechanism import GeometricMechanism, as_mechanism, as_released
 
 
@@ -71,8 +71,7 @@ def sum_confidence_interval(
     """Return an interval that contains a sum of true counts with probability at least 1 - alpha.
 
     Use this for totals and margins and, with `weights`, for differences and other weighted sums.
-    The interval is the noisy sum plus or minus the accuracy of the total noise, within the sums
-    that the bounds allow.
+    The interval is the noisy sum plus or minus the accuracy of the total noise.
 
     If counts will be summed, release them without bounds, and clamp them only for display. With
     bounds the interval is wider, because a noisy count at a bound may have been clamped from beyond
@@ -80,8 +79,10 @@ def sum_confidence_interval(
     So each count at its lower bound lowers the lower end by at most this accuracy, and each at its
     upper bound raises the upper end likewise; with `weights`, times the weight, and at the other
     end if that is negative. The interval stays within the sum of the counts' own intervals of this
-    accuracy. For a mechanism without bounds, a noisy count at a limit of its dtype extends the
-    interval on that side to the last sum that the dtype allows.
+    accuracy, and a count whose own interval reaches a bound may be beyond it, as for
+    :meth:`geomdp.GeometricMechanism.confidence_interval`. For a mechanism without bounds, a noisy
+    count at a limit of its dtype extends the interval on that side to the last sum that the dtype
+    allows.
 
     Parameters
     ----------
@@ -135,20 +136,31 @@ def sum_confidence_interval(
     sizes = Counter(abs(w) for w, _ in pairs)
     level = _ideal_level(level, [(mechanism, array.dtype, len(pairs))])
     total = sum(w * x for w, x in pairs)
-    if mechanism.rate == math.inf or not pairs:
+    if not pairs:
         return total, total
+    floor, ceiling = releases.possible((least, greatest), array.dtype)
     # No noise moved a count by more than this to a bound; without bounds, any distance is possible.
     moved = (greatest - least) * sum(size * n for size, n in sizes.items())
     if mechanism.bounds is not None:
         moved = tails.least(_rate(mechanism), level * _ONE_BY_ONE, len(pairs))
         level -= level * _ONE_BY_ONE
-    reach = sums.reach(_rate(mechanism), sizes, level)
+    reach = 0 if mechanism.rate == math.inf else sums.reach(_rate(mechanism), sizes, level)
 
     def room(sign: int) -> int:
         """Return how far the true sum may be below the released one, or with sign -1 above."""
         to_bound = [(abs(w), abs(x - (least if sign * w > 0 else greatest))) for w, x in pairs]
         at_bound = sum(size for size, far in to_bound if not far)
-        return min(reach + at_bound * moved, sum(size * min(far, moved) for size, far in to_bound))
+        inside = min(
+            reach + at_bound * moved, sum(size * min(far, moved) for size, far in to_bound)
+        )
+        # A true count beyond a bound has the noise of that bound.
+        more = [
+            (size, far, least - floor if sign * w > 0 else ceiling - greatest)
+            for (size, far), (w, _) in zip(to_bound, pairs, strict=True)
+            if far <= moved
+        ]
+        beyond = sum(size * extra for size, _, extra in more)
+        return max(inside + beyond, sum(size * (far + extra) for size, far, extra in more if extra))
 
     return total - room(1), total + room(-1)
 
@@ -189,9 +201,10 @@ def ratio_confidence_interval(
     -------
     lower, upper : floats or float64 arrays
         The ends, rounded outwards. They are minus and plus infinity if the denominator cannot be
-        distinguished from 0 at level alpha / 2, or is at its lower bound. A numerator at a bound
-        may have been moved there, and makes that side infinite. The lower end is at least 0 if the
-        numerator's lower bound is.
+        distinguished from 0 at level alpha / 2, or is at its lower bound. A count whose own
+        interval at level alpha reaches a bound may be beyond it, so the ends allow for any such
+        count: one at the upper bound makes the upper end infinite. The lower end is at least 0 if
+        the numerator's lower bound is.
 
     Raises
     ------
@@ -215,17 +228,18 @@ def ratio_confidence_interval(
     below, (floor, ceiling) = as_released(other, denominator, dtype)
     sampled = [(mechanism, above.dtype, 1), (other, below.dtype, 1)]
     half = _ideal_level(level, sampled) / 2
-    noisy = mechanism.rate != math.inf, other.rate != math.inf
     rates = _rate(mechanism), _rate(other)
+    least_above, most_above = _far(mechanism, above.dtype, (least, greatest), half)
+    least_below, most_below = _far(other, below.dtype, (floor, ceiling), half)
 
     def at(a: int, b: int, lower: float, upper: float) -> tuple[float, float]:
-        if noisy[1] and b == ceiling:
+        if ceiling - b <= most_below:
             lower, upper = min(lower, 0.0), max(upper, 0.0)
-        if noisy[1] and b == floor:
+        if b - floor <= least_below:
             lower, upper = -math.inf, math.inf
-        if noisy[0] and a == least:
+        if a - least <= least_above:
             lower = -math.inf
-        if noisy[0] and a == greatest:
+        if greatest - a <= most_above:
             upper = math.inf
         return (max(lower, 0.0) if least >= 0 else lower), upper
 
@@ -245,6 +259,20 @@ def ratio_confidence_interval(
 
 #: The part of the level of a sum under bounds that goes to its counts one by one.
 _ONE_BY_ONE = Fraction(1, 8)
+
+
+def _far(
+    mechanism: GeometricMechanism, dtype: np.dtype[Any], outputs: tuple[int, int], half: Fraction
+) -> list[int]:
+    """Return how near to each of its limits a noisy count says nothing on that side.
+
+    One at a limit may have been moved there. Where true counts may be beyond a bound, one within
+    the reach of its noise may be of such a count.
+    """
+    noisy = mechanism.rate != math.inf
+    reach = tails.least(_rate(mechanism), 2 * half) if noisy else 0
+    ends = zip(outputs, releases.possible(outputs, dtype), strict=True)
+    return [reach if bound != last else 0 if noisy else -1 for bound, last in ends]
 
 
 def _rate(mechanism: GeometricMechanism) -> Fraction:

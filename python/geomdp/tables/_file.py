@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -75,7 +74,5 @@ def _paged(said: Said, counts: Any, rows: bytes, description: bytes) -> bytes:
         raise ValueError(
             f"a page of {said.rows} rows is not accepted: at most {_page.MOST_ROWS}; save CSV"
         )
-    found = said.answers()
-    kinds = (found[kind] or [] for kind in ("ends", "together"))
-    _page.check([counts, *itertools.chain(*itertools.chain(*kinds))])
-    return _page.page(rows, description, found)
+    _page.check(counts)
+    return _page.page(rows, description, said.answers())

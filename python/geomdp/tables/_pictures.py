@@ -29,6 +29,8 @@ _BROWN = "#A34700"
 _NAMED = 200
 #: Up to 60 names of a published table are all drawn; of more, the 40 largest.
 MOST_ROWS, _LARGEST = 60, 40
+#: From this size on, an end is a limit of its type: it is open.
+_OPEN = 2.0**62
 #: The largest number of rows or columns of a table whose counts are written into it.
 _CELLS = 50
 #: The share of the colour in the cells that have most of it, on which black texts show well.
@@ -49,11 +51,12 @@ def histogram(
 ) -> Axes:
     """Draw noisy counts as bars with intervals.
 
-    An interval contains its true count with probability at least ``1 - alpha``, and is within the
-    bounds (:meth:`geomdp.GeometricMechanism.confidence_interval`). The legend shows epsilon and
-    this confidence. Counts with names are drawn as horizontal bars, from top to bottom, and dates
-    as steps, with the intervals as a band. A line marks 0 if an interval reaches below it. The Axes
-    may be logarithmic, which leaves out counts of 0 and below, or ``symlog``, which does not.
+    An interval contains its true count with probability at least ``1 - alpha``
+    (:meth:`geomdp.GeometricMechanism.confidence_interval`), and is drawn within the bounds: one
+    that reaches a bound goes on there. The legend shows epsilon and this confidence. Counts with
+    names are drawn as horizontal bars, from top to bottom, and dates as steps, with the intervals
+    as a band. A line marks 0 if an interval reaches below it. The Axes may be logarithmic, which
+    leaves out counts of 0 and below, or ``symlog``, which does not.
 
     Parameters
     ----------
@@ -103,6 +106,8 @@ def histogram(
     points = _drawing.row("noisy", counts)
     bars = points if true is None else _drawing.row("true", _counts("true", true), len(points))
     ends = mechanism.confidence_interval(counts, alpha)
+    if mechanism.bounds is not None:
+        ends = np.clip(ends, *mechanism.bounds)
     keys = labelled.keys
     numbered = keys == list(range(len(points))) and not labelled.sides
     if labels is None and edges is None and not numbered:
@@ -160,10 +165,10 @@ def table(
 ) -> Axes:
     """Draw a two-way table of noisy counts, as numbers on a heat map.
 
-    The title shows how far all true counts are from the noisy ones at once, at level alpha
-    (:func:`geomdp.accuracy.simultaneous_accuracy`), so it holds for the cells that stand out, too.
-    The colours range from the least count to the greatest; with negative counts, 0 has no colour,
-    and those below it are brown.
+    The title shows how far all true counts, if they are within the bounds, are from the noisy ones
+    at once, at level alpha (:func:`geomdp.accuracy.simultaneous_accuracy`), so it holds for the
+    cells that stand out, too. The colours range from the least count to the greatest; with negative
+    counts, 0 has no colour, and those below it are brown.
 
     Parameters
     ----------
@@ -251,6 +256,9 @@ def published_rows(
     estimates, lower, upper = _drawing.drawable(
         "an interval", found.reshape(-1), positive=False
     ).reshape(found.shape)
+    if (near := np.abs(found) < _OPEN).any():
+        # An open end is drawn as far as the furthest of the others.
+        lower, upper = (x.clip(found[near].min(), found[near].max()) for x in (lower, upper))
     # True counts are not negative, so that an estimate may lie below its interval.
     drawn = np.array([estimates, np.clip(estimates, lower, upper), lower, upper])
     of = f" for all {len(names):,} at once" if chosen else ""
@@ -294,8 +302,11 @@ def published_table(
             f"the table is of shape {ends.shape[1:]}: give by, one column or two of at most "
             f"{STEPS} levels"
         )
-    reach = math.ceil((drawn[2] - drawn[0]).max())
-    stated = _all_within("estimates", reach, f"epsilon {float(epsilon):g}", alpha)
+    reaches = drawn[2] - drawn[0]
+    near = reaches < _OPEN
+    reach = math.ceil(reaches[near].max(initial=0))
+    what = "estimates" if near.all() else "estimates that reach no bound"
+    stated = _all_within(what, reach, f"epsilon {float(epsilon):g}", alpha)
     names = [list(map(_text, side)) for side in sides]
     counts = np.rint(drawn[0]).astype(np.int64)
     return _draw_table(ax, counts, names, titles, stated=stated, drawn="estimate")

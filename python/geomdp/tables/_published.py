@@ -112,6 +112,17 @@ def free(name: str, path: Any, *, overwrite: bool = False) -> tuple[Path, Format
     return target, kind
 
 
+def _last(facts: Mapping[str, Any]) -> str:
+    """Return what the last column has."""
+    if facts["top"] is not None:
+        return "rank by noisy count, from 1"
+    bounds = [each["bounds"] for each in facts["mechanisms"]]
+    groups = facts["at_least"] is not None and facts["rest"] is None
+    if groups or all(each is not None and each[0] >= 0 for each in bounds):
+        return "noisy count"
+    return "noisy count; it may be negative"
+
+
 def _encoded(
     target: Path,
     kind: Format,
@@ -128,7 +139,7 @@ def _encoded(
     }
     known = Columns.of(made, name)
     fields = [{"name": label, "type": each} for label, each in zip(*known, strict=True)]
-    fields[-1]["description"] = "noisy count; it may be negative"
+    fields[-1]["description"] = _last(facts)
     description: dict[str, Any] = {
         "name": "".join(x if x.isalnum() and x.isascii() else "-" for x in target.stem).lower(),
         "path": target.stem + (kind.holds or target.suffix),

@@ -132,6 +132,13 @@ def prepare(
     bounded = any(each.bounds is not None for each in mechanisms.values())
     if design.tables is not None and bounded:
         raise ValueError("bounds are not accepted for a design with tables: release without bounds")
+    for each in mechanisms.values():
+        if design.signed and each.bounds is not None and each.bounds[0] >= 0:
+            # Intervals by bounds from 0 on take it that no true count is below 0.
+            raise ValueError(
+                f"bounds = {each.bounds} are not accepted for sums of values that may be negative "
+                f"({design.values}): give a lower bound below 0"
+            )
     if at_least is not None:
         at_least = threshold(design, at_least, mechanisms[design.blocks[-1]])
     else:

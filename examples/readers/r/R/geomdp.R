@@ -160,11 +160,12 @@ read_geomdp <- function(path, level = 0.95) {
     reach <- .reach(rate[last], alpha)
     rows[last, c("lower", "upper")] <- pmax(c(low[last] - reach, high[last] + reach), 0)
   }
-  # A count at a bound may have been moved there.
+  # A count at a bound may have been moved there, and a true count beyond it has its noise.
   bounds <- facts$mechanisms[[1]]$bounds
   if (!is.null(bounds)) {
-    rows$lower[low <= bounds[[1]]] <- .least(facts)
-    rows$upper[high >= bounds[[2]]] <- Inf
+    reach <- .reach(rate, alpha)
+    rows$lower[low - reach <= bounds[[1]]] <- .least(facts)
+    rows$upper[high + reach >= bounds[[2]]] <- Inf
   }
   cell <- key == keys[length(keys)]
   attr(rows, "read") <- list(levels = unclass(rows)[seq_along(facts$axes)], cell = cell, rate = rate)

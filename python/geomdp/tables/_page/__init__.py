@@ -36,9 +36,9 @@ def level(confidence: float) -> Fraction:
     return 1 - Fraction(str(confidence)) / 100
 
 
-def check(numbers: Iterable[Any]) -> None:
-    """Refuse counts and ends of intervals that a browser would round."""
-    if any(np.any(np.abs(np.asarray(each, float)) >= _MOST_NUMBER) for each in numbers):
+def check(counts: Any) -> None:
+    """Refuse counts that a browser would round."""
+    if np.any(np.abs(np.asarray(counts, float)) >= _MOST_NUMBER):
         raise ValueError("a page of numbers from 2**53 on is not accepted: save CSV")
 
 
@@ -48,13 +48,15 @@ def intervals(
     """Return the lower and upper ends of all rows by confidence, each for itself and all at once.
 
     Sorted by its counts, the page shows those that hold at once: the first rows are then those
-    whose noise was greatest.
+    whose noise was greatest. Ends that a browser would round are open there, and null.
     """
+
+    def near(found: NDArray[Any]) -> list[Any]:
+        fit = np.abs(found.astype(float)) < _MOST_NUMBER
+        return np.where(fit, found, np.array(None)).reshape(-1).tolist()
+
     return {
-        name: [
-            [x.reshape(-1).tolist() for x in ends(level(confidence), together)]
-            for confidence in CONFIDENCES
-        ]
+        name: [[near(x) for x in ends(level(confidence), together)] for confidence in CONFIDENCES]
         for name, together in (("ends", False), ("together", True))
     }
 

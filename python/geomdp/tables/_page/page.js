@@ -105,7 +105,7 @@ function answer(row, confidence) {
   const kind = byCount() ? held.together : held.ends;
   const [lower, upper] = kind[CONFIDENCES.indexOf(confidence)];
   const estimate = held.estimates === null ? row.count : held.estimates[row.place];
-  return [estimate, lower[row.place], upper[row.place]];
+  return [estimate, lower[row.place] ?? -Infinity, upper[row.place] ?? Infinity];
 }
 
 /** The reach of a sum of n cells; if they were chosen by count, one that holds for any n cells. */
