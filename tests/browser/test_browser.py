@@ -17,6 +17,7 @@ from playwright import sync_api
 import geomdp
 from geomdp import GeometricMechanism, accuracy
 from geomdp.tables import Design, Hierarchy, _page
+from leaves import of_leaves
 from published_kinds import ABOUT, DESIGNS, PEOPLE, RELEASED, TEXTS, TREE
 
 ROOT = Path(__file__).parents[2]
@@ -285,9 +286,10 @@ def test_a_tree_folds(open_page: Any) -> None:
 def test_a_large_tree_starts_folded(open_page: Any) -> None:
     tree = Hierarchy(
         {f"town {n}": f"state {n // 50}" for n in range(100)}
-        | {f"state {n}": "all" for n in range(2)}
+        | {f"state {n}": "all" for n in range(2)},
+        leaves_only=True,
     )
-    page = open_page(tree.release(np.zeros(100, np.int64), epsilon=1))
+    page = open_page(of_leaves(tree, [0] * 100).release(epsilon=1))
     assert page.locator("tbody tr").count() == 1
     page.get_by_role("button", name="rows below all").click()
     assert page.locator("tbody tr").count() == 3

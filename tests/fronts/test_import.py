@@ -22,7 +22,7 @@ import pytest
 from matplotlib import pyplot
 
 import geomdp
-from modules import MODULES, PUBLIC
+from modules import MODULES, PUBLIC, signature
 
 PUBLIC_MODULES = [
     importlib.import_module(name)
@@ -282,7 +282,7 @@ def check_documentation(name: str, value: object) -> None:
         assert not pointers, f"{name} points to a pointer"
     if inspect.isclass(value) and "Parameters\n" not in text:
         return  # Functions of the package make its instances.
-    parameters = set(inspect.signature(value).parameters) - {"self", "cls"}
+    parameters = set(signature(value).parameters) - {"self", "cls"}
     texts = [text, *(inspect.getdoc(target) or "" for target in pointed_to(name, value))]
     listed = re.findall(
         r"^ *((?:\*{0,2}\w+, )*\*{0,2}\w+)(?: : .*)?\n +\S", "\n".join(texts), re.MULTILINE
@@ -318,10 +318,10 @@ def test_incomplete_documentation_is_noticed(text: str, error: str) -> None:
 def test_signatures_name_types_briefly(name: str, value: object) -> None:
     """``help()`` prints types by their names in the source, instead of pages of unions."""
     if callable(value):
-        signature = inspect.signature(value)
-        for parameter in signature.parameters.values():
+        given = inspect.signature(value)
+        for parameter in given.parameters.values():
             assert len(str(parameter)) < 80, f"{parameter} of {name}"
-        assert not re.search(r"numpy\.|typing\.|collections\.", str(signature)), signature
+        assert not re.search(r"numpy\.|typing\.|collections\.", str(given)), given
 
 
 def test_certificate_fields_are_documented() -> None:

@@ -26,7 +26,6 @@ from geomdp.measurement import (
     vector_domain,
 )
 from geomdp.tables import plot
-from geomdp.tables.consistency import consistent
 
 mpl.use("Agg")
 
@@ -87,7 +86,6 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "lower": lambda x: MECHANISM.confidence_interval(x, 0.05)[0],
     "upper": lambda x: MECHANISM.confidence_interval(x, 0.05)[1],
     "ratio": lambda x: accuracy.ratio_confidence_interval(MECHANISM, x, 15, 0.05)[1],
-    "consistent": lambda x: consistent(x, total=31),
 }
 
 
@@ -143,7 +141,7 @@ TABLES: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "pivot": (PIVOT, of_pivot),
     "matrix": (pd.DataFrame(PIVOT.to_numpy()), np.asarray),
 }
-OF_RELEASED = ("lower", "upper", "ratio", "consistent")
+OF_RELEASED = ("lower", "upper", "ratio")
 
 
 @pytest.mark.parametrize("function", OF_RELEASED)
@@ -167,7 +165,6 @@ def test_noisy_table_is_its_cells(margins: Any) -> None:
     noisy = design.count(TABLE[["year", "sick"]]).release(epsilon=1)
     cells = np.array([n for key, n in noisy.to_dict().items() if not {-1, "both"} & set(key)])
     bare, own = cells.reshape(2, 2), list(noisy.mechanisms.values())[-1]
-    assert consistent(noisy, total=9).tolist() == consistent(bare, total=9).tolist()
     ends = zip(own.confidence_interval(noisy, 0.1), own.confidence_interval(bare, 0.1), strict=True)
     assert all((one == other).all() for one, other in ends)
     total = accuracy.sum_confidence_interval(own, noisy, 0.1)

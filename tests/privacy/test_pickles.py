@@ -15,13 +15,14 @@ from geomdp import GeometricMechanism, accounting, distribution, keyed, tables
 from geomdp import measurement as m
 from geomdp.compat import diffprivlib
 from geomdp.notes import remap
+from leaves import of_leaves
 from modules import PUBLIC
 
 MECHANISM = GeometricMechanism(epsilon=0.5, bounds=(0, 9))
 SPACE = m.vector_domain(m.atom_domain(T="String")), m.symmetric_distance()
 INTEGERS = m.vector_domain(m.atom_domain(T=int)), m.symmetric_distance()
 COUNT = SPACE >> m.then_count()
-TREE = tables.Hierarchy({"a": "all", "b": "all"})
+TREE = tables.Hierarchy({"a": "all", "b": "all"}, leaves_only=True)
 STEPS = [
     COUNT,
     SPACE >> m.then_count_by_categories(["a", "b"]),
@@ -62,7 +63,7 @@ PICKLED = [
     MECHANISM.tier_plans([Fraction(1, 9)]),
     MECHANISM.tiers([1, 2], [Fraction(1, 9)]),
     TREE,
-    TREE.release([3, 5], epsilon=1),
+    of_leaves(TREE, [3, 5]).release(epsilon=1),
     *SPACE,
     m.atom_domain(T=int),
     m.absolute_distance(T=int),

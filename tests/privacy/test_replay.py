@@ -228,25 +228,17 @@ def bounded(draw: Any) -> Any:
     return run
 
 
-@entry("tables.Hierarchy.release; tables.Table.release of trees")
+@entry("tables.Table.release of trees")
 def trees(draw: Any) -> Any:
     tree = Hierarchy({"a": "x", "b": "x", "c": "y", "x": "all", "y": "all"}, leaves_only=True)
     levels = draw(st.sampled_from([{"town": tree}, {"town": tree, "sex": SEXES}]))
     design = Design(levels, individual="who", l0=draw(st.integers(1, 2)))
     make, shares = in_library(draw), draw(st.sampled_from([None, [1, 2, 3]]))
-    counted = draw(st.booleans())
 
     def run(data: pl.DataFrame, folder: Path) -> tuple[Any, Any]:
         table, budget = design.count(make(data)), Budget(epsilon=1)
         by_depth = None if shares is None else {"town": shares}
-        if counted:
-            noisy = table.release(epsilon=EPSILON, shares=by_depth, budget=budget)
-        else:
-            counts, public = (
-                table._nodes()[design._axes.leaves],
-                {"design": design, "budget": budget},
-            )
-            noisy = tree.release(counts, epsilon=EPSILON, shares=shares, **public)
+        noisy = table.release(epsilon=EPSILON, shares=by_depth, budget=budget)
         told = [repr(budget), str(noisy.intervals(0.05))]
         return noisy.epsilon, [told, *seen(noisy, folder)]
 

@@ -33,6 +33,7 @@ from geomdp.accounting import Budget, _journal
 from geomdp.tables._files import parquet_file
 from geomdp.tables._files.delimited import DataError
 from geomdp.tables.streams import Stream
+from leaves import of_leaves
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from restated import damaged, restate, spoiled
@@ -49,11 +50,11 @@ def made(folder: Path) -> dict[str, Path]:
     data = pd.DataFrame({"area": ["a"] * 400 + ["b"] * 90, "on": days[:1] * 490})
     levels: dict[str, list[Any]] = {"area": ["a", "b"], "on": days}
     table = tables.count(data, levels)
-    tree = tables.Hierarchy({"a": "all", "b": "all", "b1": "b", "b2": "b"})
+    tree = tables.Hierarchy({"a": "all", "b": "all", "b1": "b", "b2": "b"}, leaves_only=True)
     released = {
         "table": tables.count(data, levels, margins={"area": "all"}).release(epsilon="1/3"),
         "groups": table.release(epsilon="1/3", at_least=60),
-        "tree": tree.release([3, 5, 8], epsilon="1/3"),
+        "tree": of_leaves(tree, [3, 5, 8]).release(epsilon="1/3"),
         "top": table.top(2, epsilon="1/3"),
     }
     for name, release in released.items():

@@ -92,11 +92,11 @@ def test_steps_of_a_stream_take_it(tmp_path: Path) -> None:
 
 def test_sums_and_counts_take_it_for_both_files(tmp_path: Path) -> None:
     pair = DESIGNS["flat"].sum_and_count(PEOPLE, "age", bounds=(0, 99))
-    files = tmp_path / "sums.csv", tmp_path / "counts.csv"
+    files = {name: tmp_path / f"{name}.csv" for name in ("sums", "counts")}
     noisy = pair.release(epsilon=1, save=files, about=ABOUT)
-    assert [geomdp.read(file).about for file in files] == [ABOUT, ABOUT]
+    assert [geomdp.read(file).about for file in files.values()] == [ABOUT, ABOUT]
     noisy.save(files, overwrite=True, about=OTHER)
-    assert [geomdp.read(file).about for file in files] == [OTHER, OTHER]
+    assert [geomdp.read(file).about for file in files.values()] == [OTHER, OTHER]
 
 
 def test_the_choice_of_a_limit_takes_it(tmp_path: Path) -> None:

@@ -403,7 +403,8 @@ def test_means_of_sums_and_counts_hold_over_all_noise(
             (sums, counts), shares, (noise[:, :k], noise[:, k:]), (low < 0, False), strict=True
         )
     )
-    pair, mean = NoisySumAndCount(one, other, bounds), sum(sums) / sum(counts)  # type: ignore[arg-type]
+    both: Any = {"sums": one, "counts": other}
+    pair, mean = NoisySumAndCount(both, bounds), sum(sums) / sum(counts)
     for alpha in (0.4, 0.1):
         means = pair.mean("outcome", alpha=alpha)
         ratios = one.per(other, "outcome", alpha=alpha)

@@ -17,8 +17,7 @@ from scipy import optimize, sparse
 
 from geomdp import GeometricMechanism, _identity
 from geomdp.accuracy import variance
-from geomdp.tables import Design, Hierarchy, NoisyTable, consistency
-from geomdp.tables.consistency import consistent
+from geomdp.tables import Design, Hierarchy, NoisyTable, _consistency
 from geomdp.testing import release_not_private
 from test_workload import cells_of
 
@@ -70,35 +69,75 @@ def check(result: NDArray[Any], fit: Floats, keys: Any, total: int | None, withi
         assert np.abs(margin(result, key) - margin(fit, key)).max() < within + NEAR
 
 
-#: Margins that form at most two chains, by number of axes.
-CHAINS: dict[int, list[tuple[Any, ...]]] = {
-    1: [(), ((),)],
-    2: [(), (0,), (1, 0), ((), 0, 1)],
-    3: [((1, 0), 1, 2), (0, 2), ((), (0, 1), (2,)), ((0, 2), (2, 1))],
-}
+def with_table(design: Design, noisy: NDArray[np.int64], bounds: Any = None) -> NoisyTable:
+    identity = _identity.Identity(_identity.fresh())
+    mechanisms = design.mechanisms_for(1, bounds)
+    return NoisyTable(design, mechanisms, None, "pandas", noisy, identity=identity)
+
+
+def made(
+    shape: tuple[int, ...], noisy: Any, shares: dict[int, str] | None = None
+) -> tuple[NoisyTable, Floats, Margins, dict[Any, float]]:
+    """Return a release of noisy counts, and its cells, margins and variances for a reference.
+
+    Columns with a share have a margin. The noisy counts are a table with the sums of the margins
+    before its cells, or a function of what a margin keeps.
+    """
+    shares = shares or {}
+    names = "abc"[: len(shape)]
+    design = Design(
+        {name: range(size) for name, size in zip(names, shape, strict=True)},
+        margins={names[place]: (-1, share) for place, share in shares.items()},
+    )
+    counts = np.zeros(design.shape, np.int64)
+    sums: Margins = {}
+    spread: dict[Any, float] = {}
+    for block, mechanism in design.mechanisms_for(1).items():
+        # A column without a margin has the cells alone.
+        keeps = tuple(p for p, deep in enumerate(block) if deep or p not in shares)
+        part = counts[design._axes.block(block)]
+        part[:] = np.asarray(noisy(keeps) if callable(noisy) else noisy).reshape(part.shape)
+        sums[keeps] = part.reshape([shape[p] for p in keeps])
+        spread[keeps] = variance(mechanism, 0)
+    whole = tuple(range(len(shape)))
+    cells, spread["cells"] = sums.pop(whole), spread.pop(whole)
+    return with_table(design, counts), cells, sums, spread
+
+
+def consistent_cells(table: NoisyTable, total: int | None = None) -> NDArray[np.int64]:
+    """Return the consistent cells, as an array."""
+    rows, columns = table.consistent(total), [axis.label for axis in table.design._axes]
+    for column in columns:
+        rows = rows[rows[column] != -1]
+    found = rows["count"].to_numpy(np.int64)
+    return found.reshape(table.design._axes.sizes)
 
 
 @st.composite
-def problems(draw: Any, most: int) -> tuple[NDArray[np.int64], Margins, Any, int | None]:
+def problems(draw: Any, most: int) -> tuple[NoisyTable, tuple[Any, ...]]:
+    """Return a release whose margins form at most two chains, and its least-squares problem."""
     shape = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3).filter(
         lambda shape: math.prod(shape) <= most
     ))  # fmt: skip
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     cells = rng.integers(-5, draw(st.sampled_from([1, 6, 60])), shape)
-    keys = draw(st.sampled_from(CHAINS[len(shape)]))
-    margins = {key: margin(cells, key) + rng.integers(-9, 10) for key in keys}
-    variances = draw(st.one_of(st.none(), st.just({key: rng.uniform(0.1, 9) for key in keys})))
-    if variances is not None:
-        variances["cells"] = 1.5
-    return cells, margins, variances, draw(st.one_of(st.none(), st.integers(0, 80)))
+    places = draw(st.sets(st.sampled_from(range(len(shape))), max_size=2))
+    shares = {place: draw(st.sampled_from(["0.5", "0.1", "0.8"])) for place in places}
+    all_of_them = tuple(range(len(shape)))
+    table, *facts = made(
+        tuple(shape),
+        lambda key: cells if key == all_of_them else margin(cells, key) + rng.integers(-9, 10),
+        shares,
+    )
+    return table, (*facts, draw(st.one_of(st.none(), st.integers(0, 80))))
 
 
 @settings(max_examples=300)
 @given(problems(48))
 def test_margins_are_within_1_of_the_least_squares(problem: Any) -> None:
-    cells, margins, variances, total = problem
-    result = consistent(cells, margins=margins, variances=variances, total=total)
-    check(result, fitted(*problem), margins, total)
+    table, facts = problem
+    _, margins, _, total = facts
+    check(consistent_cells(table, total), fitted(*facts), margins, total)
 
 
 def best_support(matrix: Floats, wanted: Floats) -> Floats:
@@ -117,9 +156,10 @@ def best_support(matrix: Floats, wanted: Floats) -> Floats:
 @settings(max_examples=60)
 @given(problems(6))
 def test_result_is_the_best_of_all_tables(problem: Any) -> None:
-    cells, margins, variances, total = problem
-    fit = best_support(*system(*problem)).reshape(cells.shape)
-    result = consistent(cells, margins=margins, variances=variances, total=total)
+    table, facts = problem
+    cells, margins, _, total = facts
+    fit = best_support(*system(*facts)).reshape(cells.shape)
+    result = consistent_cells(table, total)
 
     def allowed(table: NDArray[Any]) -> bool:
         sums = [(margin(table, key), margin(fit, key)) for key in [(), *margins]]
@@ -149,35 +189,52 @@ def test_margins_of_three_chains_are_within_4(
         return solve(*args, **options)
 
     monkeypatch.setattr(optimize, "linprog", counted)
-    result = consistent(cells, margins=margins, total=total)
+    units = np.eye(cells.size, dtype=np.int64).reshape(-1, *cells.shape)
+    parts = [
+        (sparse.csr_array([margin(unit, key).ravel() for unit in units]).T, noisy.ravel(), 1.0)
+        for key, noisy in margins.items()
+    ]
+    public = sparse.csr_array(np.ones((1, cells.size))), np.array([total]), 0.0
+    # No release has these margins without the sums of two of them.
+    found = _consistency.near(cells.ravel(), np.ones(cells.size), [*parts, public])
     assert len(programs) >= least
+    result = found.reshape(cells.shape)
     check(result, fitted(cells, margins, None, total), margins, total, within=4)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_all_margins_of_three_columns_are_near_the_least_squares(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    table, *facts = made(
+        (3, 3, 3), lambda key: rng.integers(-2, 6 * 3 ** (3 - len(key)), 3 ** len(key)),
+        dict.fromkeys(range(3), "0.5"),
+    )  # fmt: skip
+    total = int(rng.integers(0, 60))
+    # There are seven noisy margins.
+    check(consistent_cells(table, total), fitted(*facts, total), facts[1], total, within=8)
+
+
 @pytest.mark.parametrize(
-    ("shape", "keys"),
-    [
-        ((10_000,), ()),
-        ((100, 100), (0, 1)),
-        ((5000, 2), (0, 1, ())),
-        ((22, 22, 22), ((0, 1), (0, 2), (1, 2))),
-    ],
+    ("shape", "places"),
+    [((10_000,), ()), ((100, 100), (0, 1)), ((5000, 2), (0, 1)), ((22, 22, 22), (0, 1, 2))],
 )
 @pytest.mark.parametrize("full", [0.02, 1.0])
-def test_ten_thousand_cells(shape: tuple[int, ...], keys: Any, full: float) -> None:
+def test_ten_thousand_cells(shape: tuple[int, ...], places: Any, full: float) -> None:
     rng = np.random.default_rng(1)
     true = (rng.random(shape) < full) * rng.integers(0, 200, shape)
     # With noise from known keys: a mean of unlucky noise may be farther after the rounding.
     known = partial(release_not_private, GeometricMechanism(0.3))
-    noisy = known(true, bytes(32))
-    margins = {key: known(margin(true, key), bytes([n]) * 32) for n, key in enumerate(keys, 1)}
+    keys = map(bytes, itertools.product(range(256), repeat=32))
+    table, noisy, *_ = made(
+        shape, lambda key: known(margin(true, key), next(keys)), dict.fromkeys(places, "0.5")
+    )
     total = int(true.sum())
-    result = consistent(noisy, margins=margins, total=total)
+    result = consistent_cells(table, total)
     assert result.min() >= 0
     assert result.sum() == total
     # Closer than what was released, as a projection must be, but for the rounding.
     assert np.abs(result - true).mean() < np.abs(noisy - true).mean()
-    assert np.array_equal(result, consistent(noisy, margins=margins, total=total))
+    assert np.array_equal(result, consistent_cells(table, total))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -189,8 +246,8 @@ def test_vertex_of_few_cells_at_first_is_that_of_all(
     matrix = sparse.csc_array(np.vstack([np.kron(np.eye(20), ones), np.kron(ones, np.eye(20))]))
     least, widths = matrix @ rng.integers(0, 2, 400) - rng.integers(0, 2, 40), np.ones(40)
     costs = rng.uniform(-1, 1, 400)
-    monkeypatch.setattr(consistency, "_CELLS_OF_A_SUM", 1)
-    found = consistency._vertex(costs, matrix, least, widths)
+    monkeypatch.setattr(_consistency, "_CELLS_OF_A_SUM", 1)
+    found = _consistency._vertex(costs, matrix, least, widths)
     both, ends = sparse.vstack([matrix, -matrix]), np.concatenate([least + widths, -least])
     assert (both @ found <= ends + NEAR).all()
     assert costs @ found == pytest.approx(optimize.linprog(costs, both, ends, bounds=(0, 1)).fun)
@@ -200,60 +257,61 @@ def test_total_is_exact_for_large_counts() -> None:
     cells = np.full((50, 50), 2**40 - 7)
     rows = cells.sum(axis=1)[:1]
     assert int(rows[0]) > 2**40
-    result = consistent(cells, total=2**40)
+    result = consistent_cells(made(cells.shape, cells)[0], 2**40)
     assert result.sum() == 2**40
     assert set(result.ravel()) == {2**40 // 2500, 2**40 // 2500 + 1}
 
 
 def test_consistent_table_is_kept() -> None:
-    table = np.arange(24).reshape(2, 3, 4)
-    margins = {key: margin(table, key) for key in [(0, 1), (2, 0), 1, ()]}
-    assert np.array_equal(consistent(table, margins=margins, total=276), table)
+    true = np.arange(24).reshape(2, 3, 4)
+    table, *_ = made(true.shape, partial(margin, true), {0: "0.5", 1: "0.2", 2: "0.7"})
+    assert np.array_equal(consistent_cells(table, 276), true)
 
 
 def test_mechanism_is_worth_its_variance() -> None:
-    fine, coarse = GeometricMechanism(1.0), GeometricMechanism(0.1, bounds=(0, 10**6))
-    cells, rows = [[80, 40, 60], [70, 10, 20]], [230, 60]
-    numbers = {"cells": variance(fine, 0), 0: variance(GeometricMechanism(0.1), 0)}
-    by_number = consistent(cells, margins={0: rows}, variances=numbers)
-    by_mechanism = consistent(cells, margins={0: rows}, variances={"cells": fine, 0: coarse})
-    assert np.array_equal(by_mechanism, by_number)
-    assert not np.array_equal(by_mechanism, consistent(cells, margins={0: rows}))
+    counts: Margins = {(0, 1): np.array([[80, 40, 60], [70, 10, 20]]), (0,): np.array([230, 60])}
+    table, *facts = made((2, 3), counts.__getitem__, {1: "0.1"})
+    check(consistent_cells(table), fitted(*facts, None), facts[1], None)
+    alike, *_ = made((2, 3), counts.__getitem__, {1: "0.5"})
+    assert not np.array_equal(consistent_cells(table), consistent_cells(alike))
+    # Bounds far from the counts change nothing.
+    bounded = with_table(table.design, table.counts, bounds=(0, 10**6))
+    assert np.array_equal(consistent_cells(bounded), consistent_cells(table))
 
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("public", [False, True])
 def test_cells_of_a_ragged_tree_are_the_closest(seed: int, public: bool) -> None:
     rng = np.random.default_rng(seed)
-    labels, noisy = list("abcd"), rng.integers(-4, 7, 4)
-    parents = {"a": "one", "b": "one", "c": "two", "one": "two"}
-    margins = dict(zip(["one", "two", ()], rng.integers(-4, 12, 3).tolist(), strict=True))
-    variances = {"cells": 1.0, "one": 0.25, "two": 2.0, (): 0.5}
+    parents = {"a": "one", "b": "one", "c": "two", "one": "two", "d": "all", "two": "all"}
+    tree = Hierarchy(parents, leaves_only=True)
+    design = Design({"n": tree}, shares={"n": rng.integers(1, 5, 4).tolist()})
+    spread = [variance(mechanism, 0) for mechanism in design.mechanisms_for(1).values()]
+    noisy = rng.integers(-4, 7, 7)
+    noisy[[tree.nodes.index(node) for node in ("all", "one", "two")]] = rng.integers(-4, 12, 3)
     total = int(rng.integers(9)) if public else None
 
-    def distance(x: Any) -> float:
-        sums = {"one": x[0] + x[1], "two": sum(x[:3]), (): sum(x)}
-        if public and sum(x) != total:
+    def distance(x: dict[str, int]) -> float:
+        one = x["a"] + x["b"]
+        counts = x | {"one": one, "two": one + x["c"], "all": one + x["c"] + x["d"]}
+        if public and counts["all"] != total:
             return math.inf
-        gaps = ((sums[key] - margins[key]) ** 2 / variances[key] for key in margins)
-        return float(((np.array(x) - noisy) ** 2).sum()) + sum(gaps)
+        gaps = np.array([counts[node] for node in tree.nodes]) - noisy
+        return float((gaps**2 / np.array(spread)[tree._tree.depths]).sum())
 
-    given = dict(zip(labels, noisy.tolist(), strict=True))
-    options: Any = {"margins": margins, "variances": variances, "total": total}
-    found = consistent(given, parents=parents, **options)
-    assert list(found) == labels
-    best = min(map(distance, itertools.product(range(13), repeat=4)))
-    assert distance(list(found.values())) == pytest.approx(best)
-    numbered = {labels.index(key) if key in labels else key: up for key, up in parents.items()}
-    assert consistent(noisy, parents=numbered, **options).tolist() == list(found.values())
+    rows = with_table(design, noisy).consistent(total)
+    found = dict(zip(rows["n"], rows["count"].tolist(), strict=True))
+    assert [*found] == tree.nodes
+    assert found["two"] == found["one"] + found["c"] == found["a"] + found["b"] + found["c"]
+    assert found["all"] == found["two"] + found["d"]
+    tables = (
+        dict(zip("abcd", each, strict=True)) for each in itertools.product(range(13), repeat=4)
+    )
+    best = min(map(distance, tables))
+    assert distance({leaf: found[leaf] for leaf in "abcd"}) == pytest.approx(best)
 
 
 # Public totals
-
-
-def with_table(design: Design, noisy: NDArray[np.int64]) -> NoisyTable:
-    identity = _identity.Identity(_identity.fresh())
-    return NoisyTable(design, design.mechanisms_for(1), None, "pandas", noisy, identity=identity)
 
 
 def knowing(table: NoisyTable, true: NDArray[np.int64], *public: str) -> NoisyTable:
@@ -319,11 +377,12 @@ def test_public_totals_are_exact_beside_a_margin_that_crosses_them(seed: int) ->
     """Vertices are fractional, without a sum of few cells for the last three seeds."""
     rng = np.random.default_rng(seed)
     true = rng.integers(0, 4, (5, 5, 5))
-    margins = {(0, 2): margin(true, (0, 2)) + rng.integers(-3, 4, (5, 5))}
-    noisy, public = true + rng.integers(-9, 10, true.shape), [(0, 1), (1, 2)]
-    known = {kept: margin(true, kept) for kept in public}
-    found = consistency.keeping(noisy, margins, dict.fromkeys(["cells", (0, 2)], 1.0), known)
-    fit = fitted(noisy, margins | known, {"cells": 1, (0, 2): 1} | dict.fromkeys(known, 1e-9), None)
+    beside = margin(true, (0, 2)) + rng.integers(-3, 4, (5, 5))
+    counts = {(0, 2): beside, (0, 1, 2): true + rng.integers(-9, 10, true.shape)}
+    table, noisy, margins, spread = made(true.shape, counts.__getitem__, {1: "0.5"})
+    known = {kept: margin(true, kept) for kept in [(0, 1), (1, 2)]}
+    found = consistent_cells(knowing(table, true, "ab", "bc"))
+    fit = fitted(noisy, margins | known, spread | dict.fromkeys(known, 1e-9), None)
     check(found, fit, [], None)
     assert all(np.array_equal(margin(found, kept), known[kept]) for kept in known)
 
@@ -454,56 +513,31 @@ def test_totals_that_no_rounding_keeps_are_refused() -> None:
         lists.consistent(2**41)
 
 
+#: More noise in the sums than in the cells, or the other way round, than is well conditioned.
+FAR = Design({"a": [0, 1]}, margins={"a": (-1, "0.0001")})
+FLAT = Design({"a": [0, 1]})
+
+
 @pytest.mark.parametrize(
-    ("cells", "options", "error", "message"),
+    ("table", "total", "error", "message"),
     [
-        ([[1]], {"parents": {}}, ValueError, "one axis"),
-        ([1], {"parents": ["a"]}, TypeError, "parents"),
-        ([1], {"parents": {1: "a"}}, ValueError, "parents of 1 are"),
-        ([1], {"parents": {(): "a"}}, ValueError, r"parents of \(\) are"),
-        ([1, 2], {"parents": {0: 1}}, ValueError, "own label"),
-        ([1], {"parents": {0: "a", "a": "b", "b": "a"}}, ValueError, "without cycles"),
-        ([1], {"parents": {0: "a"}, "margins": {"b": 1}}, ValueError, "margins of 'b' are"),
-        ([1], {"parents": {0: "a"}, "margins": {0: 1}}, ValueError, "margins of 0 are"),
-        ([1], {"parents": {0: "a"}, "margins": {"a": [1]}}, ValueError, "one count"),
-        ([1.5], {}, TypeError, "float"),
-        ([], {}, ValueError, "give at least one"),
-        ([2**40 + 1], {}, OverflowError, "cells"),
-        ([1], {"total": -1}, ValueError, "total = -1"),
-        ([1], {"total": 1.0}, TypeError, "total"),
-        ([[1]], {"margins": [1]}, TypeError, "margins"),
-        ([[1]], {"margins": {2: [1]}}, ValueError, "margins of 2"),
-        ([[1]], {"margins": {"rows": [1]}}, ValueError, "margins of 'rows'"),
-        ([[1]], {"margins": {(0, 0): [1]}}, ValueError, "once"),
-        ([[1]], {"margins": {(0, 1): [[1]]}}, ValueError, "fewer axes than 2"),
-        ([[1, 2]], {"margins": {1: [1]}}, ValueError, r"margins\[1\] is of shape \(1,\)"),
-        ([1], {"margins": {(): 2**41}}, OverflowError, r"margins\[\(\)\]"),
-        ([1], {"variances": 3}, TypeError, "variances"),
-        ([1], {"variances": {}}, ValueError, "cells"),
-        ([1], {"variances": {"cells": 0}}, ValueError, r"variances\['cells'\] = 0"),
-        (
-            [1],
-            {"variances": {"cells": GeometricMechanism.from_scale(0)}},
-            ValueError,
-            r"variances\['cells'\] = 0.0",
-        ),
-        (
-            [1],
-            {"margins": {(): 3}, "variances": {"cells": 1, (): 2e6}},
-            ValueError,
-            "10\\^6 times",
-        ),
+        (with_table(FLAT, np.array([2**40 + 1, 0])), None, OverflowError, "noisy counts reach"),
+        (with_table(FLAT, np.array([0, -(2**40) - 1])), None, OverflowError, "noisy counts reach"),
+        (with_table(FLAT, np.array([1, 2])), -1, ValueError, "total = -1"),
+        (with_table(FLAT, np.array([1, 2])), 1.0, TypeError, "total"),
+        (with_table(FLAT, np.array([1, 2])), 2**40 + 1, OverflowError, "total reaches"),
+        (with_table(FAR, np.array([1, 2, 3])), None, ValueError, "10\\^6 times"),
     ],
 )
 def test_invalid_parameter_raises(
-    cells: Any, options: Any, error: type[Exception], message: str
+    table: NoisyTable, total: Any, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        consistent(cells, **options)
+        table.consistent(total)
 
 
 def test_missing_scipy_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy", None)
     with pytest.raises(ImportError) as error:
-        consistent([1])
+        with_table(FLAT, np.array([1, 2])).consistent()
     assert "pip install 'scipy>=1.16'" in error.value.__notes__[0]

@@ -558,11 +558,11 @@ def test_a_sum_and_a_count_are_of_the_same_records(limits: Any, library: Any) ->
 def test_a_sum_and_a_count_are_booked_once_and_saved_as_two_files(tmp_path: Path) -> None:
     data = pl.DataFrame({"town": [*"AAB"] * 500, "n": [20, 40, None] * 500})
     pair = tables.Design({"town": [*"AB"]}).sum_and_count(data, "n", bounds=(-10, 50))
-    paths = tmp_path / "sums.csv", tmp_path / "counts.csv"
+    paths = {name: tmp_path / f"{name}.csv" for name in ("sums", "counts")}
     budget = accounting.Budget(epsilon=1)
     noisy = pair.release(epsilon=1, budget=budget, label="n", save=paths)
     assert budget.spent == [("n", 1.0)]
-    sums, counts = map(geomdp.read, paths)
+    sums, counts = map(geomdp.read, paths.values())
     assert (sums.design.values, counts.design.values) == ((-10, 50), None)
     assert (sums.id, counts.id) == (noisy.sums.id, noisy.counts.id)
     assert sums.id != counts.id
@@ -573,10 +573,17 @@ def test_a_sum_and_a_count_are_booked_once_and_saved_as_two_files(tmp_path: Path
     same = sums.per(counts, alpha=1e-6)
     assert same["upper"][0] == found["upper"][0]
     with pytest.raises(FileExistsError):
-        pair.release(epsilon=1, budget=budget, save=(tmp_path / "new.csv", paths[1]))
+        pair.release(epsilon=1, budget=budget, save=paths | {"sums": tmp_path / "new.csv"})
     assert len(budget.spent) == 1
-    for save, kind in [(paths[0], TypeError), (paths[:1] * 2, ValueError)]:
-        with pytest.raises(kind, match="two paths"):
+    one = paths["sums"]
+    for save, kind in [
+        (one, TypeError),
+        ((one, paths["counts"]), TypeError),
+        ({"sums": one}, ValueError),
+        ({"sums": one, "counts": one}, ValueError),
+        ({"sums": one, "counts": 7}, TypeError),
+    ]:
+        with pytest.raises(kind, match=r"a path for each of \['sums', 'counts'\]"):
             pair.release(epsilon=1, save=save)
     with pytest.raises(ValueError, match="share = 1 is not accepted: give a number above 0"):
         pair.release(epsilon=1, share=1)

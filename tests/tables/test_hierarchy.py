@@ -24,6 +24,7 @@ from geomdp.tables import Design, Hierarchy, NoisyTable
 from geomdp.tables._analysis import weighted
 from geomdp.tables._analysis.trees import LeastSquares, Tree
 from geomdp.tables._analysis.workload import Workload
+from leaves import of_leaves
 from test_documents import COUNTIES
 from test_products import all_noise
 from test_workload import cells_of
@@ -38,6 +39,7 @@ RAGGED = {
 TREE = Hierarchy(RAGGED, leaves_only=True)
 NORTH, SOUTH = ["n0", "n1", "n2", "n3"], ["s1", "s2", "s3", "s4", "s5"]
 COUNTS = {leaf: 100 + 7 * place for place, leaf in enumerate(TREE.leaves)}
+TABLE = of_leaves(TREE, COUNTS)
 #: So little noise that counts are exact but for a probability of exp(-100).
 CLEAR = 400
 #: The identity of releases made by hand.
@@ -80,14 +82,12 @@ def test_the_tree_is_ordered_from_the_root_down() -> None:
     assert pickle.loads(pickle.dumps(TREE)) == TREE
 
 
-@pytest.mark.parametrize("make", [dict, pd.Series])
-def test_counts_of_a_release_add_up_by_name(make: Any) -> None:
-    shuffled = dict(reversed(COUNTS.items()))
-    noisy = TREE.release(make(shuffled), epsilon=CLEAR)
+def test_counts_of_a_release_add_up_by_name() -> None:
+    noisy = of_leaves(TREE, dict(reversed(COUNTS.items()))).release(epsilon=CLEAR)
     assert noisy.to_dict() == sums_of(TREE, COUNTS)
     assert list(noisy.to_dict()) == TREE.nodes
-    in_order = np.array(list(COUNTS.values()), np.uint16)
-    assert TREE.release(in_order, epsilon=CLEAR).to_dict() == noisy.to_dict()
+    in_order = of_leaves(TREE, COUNTS.values())
+    assert in_order.release(epsilon=CLEAR).to_dict() == noisy.to_dict()
     assert column(noisy.consistent(), "count") == column(noisy.frame, "count")
     assert np.rint(column(noisy.estimates(), "estimate")).tolist() == column(noisy.frame, "count")
 
@@ -231,7 +231,7 @@ def test_reaches_of_equal_noises_are_just_above_the_least(rate: Fraction, n: int
 
 def test_the_loss_is_the_sum_of_the_levels() -> None:
     shares = [1, "0.5", 2, Fraction(1, 3)]
-    noisy = TREE.release(COUNTS, epsilon="0.1", shares=shares)
+    noisy = TABLE.release(epsilon="0.1", shares={"node": shares})
     assert noisy.epsilon == Fraction(1, 10)
     assert noisy.privacy_loss() >= 0.1
     parts = [each.epsilon for each in noisy.mechanisms.values()]
@@ -245,7 +245,7 @@ def test_the_loss_is_the_sum_of_the_levels() -> None:
 def test_a_tree_under_a_rho_books_what_its_counts_cost() -> None:
     """The losses of a tree's depths are of independent noises, like those of a table's cells."""
     budget = accounting.Budget(rho=1)
-    TREE.release(COUNTS, epsilon=1, budget=budget)
+    TABLE.release(epsilon=1, budget=budget)
     assert budget.rho_spent == pytest.approx(4 * accounting.zcdp("0.25"), rel=1e-12)
     assert budget.rho_spent < 0.3 * accounting.zcdp(1)
 
@@ -254,7 +254,7 @@ def test_all_noise_comes_from_the_mechanism_and_sums_are_not_kept(tmp_path: Path
     """No exact count of a node is in what a release leaves: objects, pickles, text, files."""
     counts = {leaf: 10**9 + 1234567 * (place + 1) for place, leaf in enumerate(TREE.leaves)}
     exact = sums_of(TREE, counts)
-    noisy = TREE.release(counts, epsilon="1e-8")
+    noisy = of_leaves(TREE, counts).release(epsilon="1e-8")
     noisy.estimates(), noisy.intervals(0.05), noisy.consistent()
     noisy.save(tmp_path / "a.csv", certificate=True)
     noisy.save(tmp_path / "a.parquet")
@@ -284,15 +284,22 @@ def reached(value: Any) -> list[Any]:
 
 
 def test_counts_beyond_the_limit_are_clamped_and_do_not_wrap() -> None:
-    tree = Hierarchy({"a": "r", "b": "r"})
+    tree = Hierarchy({"a": "r", "b": "r"}, leaves_only=True)
     most = 2**63 - 1
+
+    def noisy(counts: list[int], dtype: Any) -> dict[Any, int]:
+        frame = pd.DataFrame({"node": ["a", "b"], "n": np.array(counts, dtype)})
+        table = Design({"node": tree}).count(frame, counts="n")
+        found: dict[Any, int] = table.release(epsilon=CLEAR).to_dict()
+        return found
+
     for dtype in (np.int64, np.uint64):
-        noisy = tree.release(np.array([np.iinfo(dtype).max, 0], dtype), epsilon=CLEAR).to_dict()
-        assert noisy["r"] == noisy["a"] == most
+        found = noisy([np.iinfo(dtype).max, 0], dtype)
+        assert found["r"] == found["a"] == most
+        assert noisy([np.iinfo(dtype).max] * 2, dtype)["r"] == most
     # Intervals end at 0, so they would miss a count below it.
-    lowest = tree.release([-(2**63), -1], epsilon=CLEAR)
-    assert lowest.to_dict() == {"r": 0, "a": 0, "b": 0}
-    assert tree.release(np.array([100, -128], np.int8), epsilon=CLEAR).to_dict()["r"] == 100
+    assert noisy([-(2**63), -1], np.int64) == {"r": 0, "a": 0, "b": 0}
+    assert noisy([100, -128], np.int8)["r"] == 100
 
 
 # Tables
@@ -316,8 +323,9 @@ def test_a_tree_crosses_other_columns(order: tuple[str, str]) -> None:
             assert intervals[key] == (total, total)
     assert list(noisy.frame.columns) == [*order, "count"]
     assert len(found) == len(TREE.nodes) * 3
-    again = TREE.release(table._nodes()[design._axes.leaves], design=design, epsilon=CLEAR)
-    assert again.to_dict() == found
+    known = Design({name: sides[name] for name in order})
+    again = known.count(counted.rename("n").reset_index(), counts="n").release(epsilon=CLEAR)
+    assert again.to_dict() == {key: count for key, count in found.items() if "?" not in key}
     fitted = noisy.consistent(total=600)
     assert fitted["count"][fitted["area"] == "all"].sum() == 600
 
@@ -538,54 +546,53 @@ def test_a_bad_tree_is_refused_by_name(given: Any, error: Any, message: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("counts", "more", "error", "message"),
+    ("more", "error", "message"),
     [
-        ({**COUNTS, "x": 1}, {}, ValueError, "counts have 'x', which is no node"),
-        ({**COUNTS, "North": 1}, {}, ValueError, "counts have 'North', which is no leaf"),
-        (dict(list(COUNTS.items())[1:]), {}, ValueError, r"counts are without \['West'\]"),
-        ([1, 2], {}, ValueError, r"counts are of shape \(2,\): give one for each leaf"),
-        ([1.5] * 12, {}, TypeError, "counts"),
-        (np.ones(12), {}, TypeError, "counts of dtype float64 are not accepted"),
-        (COUNTS, {"epsilon": 0}, ValueError, "epsilon = 0 is not accepted"),
-        (COUNTS, {"epsilon": "x"}, ValueError, "epsilon = 'x' is not accepted"),
+        ({"epsilon": 0}, ValueError, "epsilon = 0 is not accepted"),
+        ({"epsilon": "x"}, ValueError, "epsilon = 'x' is not accepted"),
         (
-            COUNTS,
-            {"shares": [1, 2]},
+            {"shares": {"node": [1, 2]}},
             ValueError,
             "shares of 'node', 2 of them, are not accepted: give 4",
         ),
-        (COUNTS, {"shares": [1, 2, 3, 0]}, ValueError, "shares of 'node' = 0 is not accepted"),
-        (COUNTS, {"shares": 7}, TypeError, "shares of 'node' = 7 has type int"),
-        (COUNTS, {"label": 7}, TypeError, "label = 7 has type int"),
-        (COUNTS, {"design": 7}, TypeError, "design = 7 has type int"),
-        (COUNTS, {"design": Design(["x"])}, ValueError, "design has no column of this hierarchy"),
-        (COUNTS, {"threads": 0}, ValueError, "threads = 0 is not accepted"),
-        (pd.Series([1] * 12), {}, ValueError, "counts have 0, which is no node"),
+        ({"shares": {"node": [1, 2, 3, 0]}}, ValueError, "shares of 'node' = 0 is not accepted"),
+        ({"shares": {"node": 7}}, TypeError, "shares of 'node' = 7 has type int"),
+        ({"shares": [1, 2, 3, 4]}, TypeError, "shares"),
+        ({"label": 7}, TypeError, "label = 7 has type int"),
+        ({"threads": 0}, ValueError, "threads = 0 is not accepted"),
     ],
 )
-def test_bad_counts_are_refused_by_name_before_anything_is_spent(
-    counts: Any, more: Any, error: Any, message: str
+def test_bad_releases_are_refused_by_name_before_anything_is_spent(
+    more: Any, error: Any, message: str
 ) -> None:
     budget = accounting.Budget(epsilon=10)
     with pytest.raises(error, match=message):
-        TREE.release(counts, **({"epsilon": 1, "budget": budget} | more))
+        TABLE.release(**({"epsilon": 1, "budget": budget} | more))
     assert budget.spent == []
 
 
+@pytest.mark.parametrize(
+    "counts", [COUNTS, pd.Series(COUNTS), [1, 2], np.ones(12), np.ones(12, np.int64)]
+)
+def test_counts_without_a_frame_are_refused_with_the_way_to_give_them(counts: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"frame has type \w+: give a data frame, .* a column that counts= names"
+    ):
+        Design({"node": TREE}).count(counts)
+
+
 def test_bad_questions_are_refused() -> None:
-    noisy = TREE.release(COUNTS, epsilon=1)
+    noisy = TABLE.release(epsilon=1)
     with pytest.raises(ValueError, match="margins = 'm' of 'area' is not accepted"):
         Design({"area": TREE}, margins="m")
     with pytest.raises(ValueError, match="nodes of 'area' with other = 'n0' are empty or repeat"):
         Design({"area": TREE}, other="n0")
-    with pytest.raises(ValueError, match="no column of this hierarchy with leaves_only"):
-        TREE.release(COUNTS, design=Design({"node": Hierarchy(RAGGED)}), epsilon=1)
     with pytest.raises(ValueError, match="total = -1 is not accepted"):
         noisy.consistent(total=-1)
     with pytest.raises(ValueError, match="depth = 4 is not accepted"):
         TREE.at_depth(4)
     with pytest.raises(OverflowError, match=r"beyond 2\*\*40"):
-        TREE.release([2**50] * 12, epsilon=1).consistent()
+        of_leaves(TREE, [2**50] * 12).release(epsilon=1).consistent()
 
 
 # The figures of the guide
@@ -626,15 +633,16 @@ def test_errors_against_other_ways_are_those_of_the_guide() -> None:
 
 def test_long_and_wide_trees() -> None:
     wide = Hierarchy(
-        {n: n % 300 - 300 for n in range(30_000)} | dict.fromkeys(range(-300, 0), -1000)
+        {n: n % 300 - 300 for n in range(30_000)} | dict.fromkeys(range(-300, 0), -1000),
+        leaves_only=True,
     )
-    noisy = wide.release(np.ones(30_000, np.int64), epsilon=1)
+    noisy = of_leaves(wide, [1] * 30_000).release(epsilon=1)
     intervals = {name: np.array(x) for name, x in noisy.intervals(0.01).items()}
     assert (intervals["lower"] <= intervals["upper"]).all()
     missed = 1 - ((intervals["lower"] <= 1) & (intervals["upper"] >= 1))[301:].mean()
     assert missed < 0.02
-    chain = Hierarchy({n: n + 1 for n in range(99)})
-    found = chain.release([7], epsilon=100 * CLEAR)
+    chain = Hierarchy({n: n + 1 for n in range(99)}, leaves_only=True)
+    found = of_leaves(chain, [7]).release(epsilon=100 * CLEAR)
     assert ends(found, 0.05)[99] == (7, 7)
 
 

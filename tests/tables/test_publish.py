@@ -26,11 +26,13 @@ from geomdp.tables import Design, Hierarchy, _top
 from geomdp.tables._answers import Answers
 from geomdp.tables._native import LIBRARIES
 from geomdp.tables.streams import Stream
-from modules import PUBLIC
+from leaves import of_leaves
+from modules import PUBLIC, signature
 from published_kinds import DESIGNS, PEOPLE
 
-TREE = Hierarchy({"A": "North", "B": "North", "C": "all", "North": "all"})
+TREE = Hierarchy({"A": "North", "B": "North", "C": "all", "North": "all"}, leaves_only=True)
 FLAT = DESIGNS["flat"].count(PEOPLE)
+BRANCHES = of_leaves(TREE, [5, 7, 9])
 WIDE = Design({"n": range(20_001)}).count(pd.DataFrame({"n": [1]}))
 
 #: Each call that can publish, by name: it takes a budget, a label and a path.
@@ -38,7 +40,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "Table.release": functools.partial(FLAT.release, epsilon=1),
     "Table.release of groups": functools.partial(FLAT.release, epsilon=1, at_least=5),
     "Table.top": functools.partial(FLAT.top, 2, epsilon=1),
-    "Hierarchy.release": functools.partial(TREE.release, [5, 7, 9], epsilon=1),
+    "Table.release of a tree": functools.partial(BRANCHES.release, epsilon=1),
 }
 calls = pytest.mark.parametrize("name", CALLS)
 ENDS = ["csv", "parquet", "html"]
@@ -128,13 +130,13 @@ def test_a_missing_library_is_met_before_anything_is_paid(
 def test_what_no_file_keeps_is_met_before_anything_is_paid(tmp_path: Path) -> None:
     clear = functools.partial(FLAT.release, GeometricMechanism.from_scale(0))
     # Its intervals are not known, so a page has none.
-    ragged = functools.partial(TREE.release, [5, 7, 9], epsilon=1)
+    ragged = functools.partial(BRANCHES.release, epsilon=1)
     bounded = Design({"node": TREE}).count(pd.DataFrame({"node": ["A"]}))
     for call, end, message in (
         (clear, "csv", "without noise cannot be saved"),
         (functools.partial(WIDE.release, epsilon=1), "html", "a page of 20001 rows"),
         (functools.partial(bounded.release, epsilon=1, bounds=(0, 9)), "html", "differ in depth"),
-        (functools.partial(ragged, shares=[1]), "csv", "shares"),
+        (functools.partial(ragged, shares={"node": [1]}), "csv", "shares"),
     ):
         path = tmp_path / f"x.{end}"
         refused(functools.partial(call, save=path), tmp_path, ValueError, message)
@@ -253,7 +255,7 @@ def test_every_call_that_pays_and_releases_a_table_can_publish_it() -> None:
                 if not callable(value) or name.rpartition(".")[2][0] == "_":
                     continue
                 try:
-                    given = inspect.signature(value).parameters
+                    given = signature(value).parameters
                 except (TypeError, ValueError):
                     continue
                 if "budget" in given:

@@ -30,6 +30,7 @@ from geomdp import _new_file, tables
 from geomdp.tables import _footer, _published, _read
 from geomdp.tables._formats import Column
 from json_schema import errors
+from leaves import of_leaves
 from published_kinds import DESIGNS, PEOPLE, RELEASED, RUN, TREE
 from restated import damaged, restate, spoiled
 
@@ -198,8 +199,12 @@ def test_no_rows_come_back(end: str, tmp_path: Path) -> None:
 
 MADE: dict[str, Any] = {
     **RELEASED,
-    "ints": tables.Hierarchy({n: n // 3 for n in range(1, 13)}).release(range(8), epsilon=1),
-    "shares": TREE.release([3, 5, 8], epsilon="0.7", label="2026", shares=[1, 2, 3]),
+    "ints": of_leaves(
+        tables.Hierarchy({n: n // 3 for n in range(1, 13)}, leaves_only=True), range(8)
+    ).release(epsilon=1),
+    "shares": of_leaves(TREE, [3, 5, 8], shares={"node": [1, 2, 3]}).release(
+        epsilon="0.7", label="2026"
+    ),
     "no group": DESIGNS["texts"].count(PEOPLE).release(epsilon=0.5, at_least=10**9),
     "a name": tables.Design({"sex": ["f", None], "area": TREE}, l0=2, linf=3, name="people")
     .count(PEOPLE)
@@ -253,11 +258,12 @@ def released(tmp_path_factory: Any) -> dict[str, tuple[Path, Any, Any]]:
     data = pd.DataFrame({"area": ["a"] * 400 + ["b"] * 90, "on": [date(2026, 1, 1)] * 490})
     levels = {"area": ["a", "b"], "on": [date(2026, 1, 1), date(2026, 1, 2)]}
     table = tables.count(data, levels)
-    tree = tables.Hierarchy({"a": "all", "b": "all", "b1": "b", "b2": "b"})
+    parents = {"a": "all", "b": "all", "b1": "b", "b2": "b"}
+    tree, leaves = (tables.Hierarchy(parents, leaves_only=only) for only in (False, True))
     made = {
         "table": (tables.count(data, levels, margins={"area": "all"}).release(epsilon="1/3")),
         "groups": table.release(epsilon="1/3", at_least=60),
-        "tree": tree.release([3, 5, 8], epsilon="1/3"),
+        "tree": of_leaves(leaves, [3, 5, 8]).release(epsilon="1/3"),
         "open tree": tables.count(data, {"area": tree}, other="?").release(epsilon="1/3"),
         "top": table.top(2, epsilon="1/3"),
     }

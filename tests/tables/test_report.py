@@ -77,7 +77,7 @@ def test_each_release_is_beside_its_files_of_every_kind(tmp_path: Path) -> None:
             epsilon="0.4", budget=budget.group(group), label="May", save=tmp_path / f"{group}.csv"
         )
     pair = DESIGN.sum_and_count(PEOPLE, "age", bounds=(0, 99))
-    both = tmp_path / "sums.csv", tmp_path / "counts.parquet"
+    both = {"sums": tmp_path / "sums.csv", "counts": tmp_path / "counts.parquet"}
     pair.release(epsilon=1, budget=budget, label="ages", save=both)
     stream = Stream.open(tmp_path / "s.jsonl", horizon=4, epsilon="0.5", budget=budget)
     stream.release(0, [5])

@@ -34,16 +34,16 @@ def is_column(value: Any) -> bool:
     )
 
 
-def native_frame(frame: Any) -> Any:
+def native_frame(frame: Any, wanted: str = FRAME) -> Any:
     """Return a frame in its own library, unless it is lazy."""
     if arrow(frame) in ARROW_FRAMES or _library(frame, "DataFrame"):
         return frame
-    return as_narwhals("frame", frame, FRAME, eager_only=True).to_native()
+    return as_narwhals("frame", frame, wanted, eager_only=True).to_native()
 
 
-def names(frame: Any) -> list[Any]:
+def names(frame: Any, wanted: str = FRAME) -> list[Any]:
     """Return the column names of a frame: strings, or any labels in pandas."""
-    native = native_frame(frame)
+    native = native_frame(frame, wanted)
     return list(native.schema.names if arrow(native) else native.columns)
 
 
@@ -263,14 +263,16 @@ def narwhals() -> Any:
         return importlib.import_module("narwhals")
 
 
-def as_narwhals(name: str, value: Any, wanted: str, **kind: bool) -> Any:
+def as_narwhals(name: str, value: Any, wanted: str, **eager: bool) -> Any:
     """Return narwhals' view of a Series or frame."""
     if arrow(value) == "ChunkedArray":
         refuse_damaged(name, value)
     try:
-        return narwhals().from_native(value, **kind)
+        return narwhals().from_native(value, **eager)
     except TypeError:
-        if wanted == FRAME and hasattr(type(value), "__arrow_c_stream__"):
+        kind: Any = type(value)
+        stream = hasattr(kind, "__arrow_c_stream__") and not hasattr(kind, "to_frame")
+        if wanted.startswith(FRAME) and stream:
             # A relation of DuckDB, a reader of record batches.
             wanted = f"pyarrow.table({name})"
         raise TypeError(f"{name} has type {type(value).__name__}: give {wanted}") from None

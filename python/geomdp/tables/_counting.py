@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from geomdp import _identity
 from geomdp._inputs import parameters
 from geomdp._inputs.arrays import DTYPES
-from geomdp._inputs.columns import column, names, narwhals, only
+from geomdp._inputs.columns import FRAME, column, names, narwhals, only
 from geomdp.tables import _ids, _layout, _naming
 from geomdp.tables._contributions import drawn, kept_of, sorted_by, spent, starts
 from geomdp.tables._engines import CLUSTERS
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from geomdp.tables._layout import Layout
 
 _Ints: TypeAlias = NDArray[np.int64]
+#: What a design counts. Many have counts already, as a mapping or a Series.
+_WANTED = f"{FRAME}, in which a column that counts= names may have numbers of records"
 
 
 def count(design: Layout, data: Any, counts: Any = None) -> Table:
@@ -190,7 +192,7 @@ def _grouped(
         _viewed(design, [found[key].to_native() for key in keys])
     else:
         if design._by_columns:
-            known = names(data)
+            known = names(data, _WANTED)
             columns = [column(data, only(label, known)) for label in wanted]
         else:
             columns = [data]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp._numerics import decimals
-from geomdp.tables import _estimates, _page, _pictures, _selection, _totals, consistency
+from geomdp.tables import _consistency, _estimates, _page, _pictures, _selection, _totals
 from geomdp.tables._analysis import trees
 from geomdp.tables._answers import Answers
 from geomdp.tables._released import Released
@@ -113,7 +113,7 @@ class NoisyTable(Released, Answers):
         if any(axis.tree.depth and axis.hierarchy is not None for axis in self.design._axes):
             whole = self._closest(known)
         else:
-            whole = consistency.fitted(self, known)
+            whole = _consistency.fitted(self, known)
         return self._made({**self._levels(), self.design.name: self._rows(whole)})
 
     def _refuse_chosen(self, what: str) -> None:
@@ -128,7 +128,7 @@ class NoisyTable(Released, Answers):
         axes, known = self.design._axes, dict(self._known)
         if total is not None:
             public = parameters.at_least("total", total, 0)
-            if public > consistency.GREATEST:
+            if public > _consistency.GREATEST:
                 raise OverflowError("total reaches beyond 2**40: give a smaller one")
             whole = np.full((1,) * len(axes), public)
             if (known.setdefault((0,) * len(axes), whole) != whole).any():
@@ -141,7 +141,7 @@ class NoisyTable(Released, Answers):
                 f"consistent counts cannot keep with_totals of {crossing} together: give totals of "
                 "two of these, and of parts of their columns and depths"
             )
-        if any(counts.max() > consistency.GREATEST for counts in known.values()):
+        if any(counts.max() > _consistency.GREATEST for counts in known.values()):
             raise OverflowError("totals reach beyond 2**40: give smaller ones")
         return known
 
@@ -150,14 +150,11 @@ class NoisyTable(Released, Answers):
         design = self.design
         [place, *others] = [p for p, axis in enumerate(design._axes) if axis.depths > 1]
         if others:
-            return consistency.fitted(self, known)
-            raise ValueError(
-                "consistent counts are known for one hierarchy without margins: give another table"
-            )
+            return _consistency.fitted(self, known)
         noisy = np.moveaxis(self.counts, place, 0)
         shape, tree = noisy.shape, design._axes[place].tree
         noisy = noisy.reshape(tree.size, -1)
-        if np.abs(noisy.astype(np.float64)).max() > consistency.GREATEST:
+        if np.abs(noisy.astype(np.float64)).max() > _consistency.GREATEST:
             raise OverflowError("noisy counts reach beyond 2**40: give smaller counts")
         variances = np.array(self._workload.noise_by_release)[tree.depths]
         parents, weights = tree.parents, variances.max() / variances
@@ -181,7 +178,7 @@ class NoisyTable(Released, Answers):
                 values[nodes], weights[nodes] = counts.reshape(-1, columns), np.inf
                 continue
             if block[place] or not kept <= last:
-                return consistency.fitted(self, known)
+                return _consistency.fitted(self, known)
             groups = np.arange(counts.size).reshape(counts.shape[1:]) + values.size
             over = np.broadcast_to(groups, shape[1:]).reshape(-1)
             above[tops] = over

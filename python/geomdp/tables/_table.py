@@ -132,9 +132,13 @@ class Table(Searched):
         self,
         mechanism: GeometricMechanism | None = None,
         *,
+        epsilon: Real | None = None,
         shares: Mapping[str, Sequence[Real]] | None = None,
+        bounds: Bounds | None = None,
+        at_least: Integer | None = None,
+        rest: tuple[Any, Real] | None = None,
         tiers: Mapping[str, Real] | None = None,
-        **how: Any,
+        **publishing: Unpack[Publishing],
     ) -> NoisyTable | NoisyGroups | NoisyTiers:
         """Return the noisy table, its groups with large noisy counts, or several precisions of it.
 
@@ -171,7 +175,7 @@ class Table(Searched):
         label : str, optional
             A name for the release, which the budget's history and readers see.
         threads : int, optional
-            As in :meth:`geomdp.GeometricMechanism.release`.
+            The greatest number of threads for a large table; by default, as many as help.
         corrects : NoisyTable, NoisyGroups or Top, optional
             The release that this one replaces, for example as :func:`geomdp.read` returns it. Both
             are paid for. The description says which of the two is out of date, and
@@ -218,16 +222,14 @@ class Table(Searched):
         if shares is not None and mechanism is not None:
             raise TypeError("shares are for epsilon: a mechanism is the same for all depths")
         design = self._design if shares is None else self._design.with_shares(shares)
-        how["count_id"] = self._count_id
+        how: dict[str, Any] = {**publishing, "bounds": bounds, "count_id": self._count_id}
         if tiers is not None:
-            if (
-                any(how.get(name) is not None for name in ("epsilon", "at_least", "rest"))
-                or mechanism
-            ):
+            if any(each is not None for each in (mechanism, epsilon, at_least, rest)):
                 raise TypeError(
                     "tiers are not accepted with mechanism, epsilon, at_least or rest: give tiers"
                 )
             return _tiered.release(design, (self._library, self._occupied), tiers, **how)
+        how |= {"epsilon": epsilon, "at_least": at_least, "rest": rest}
         given = _release.prepare(design, mechanism, **how)
         noisy = partial(_release.draw, given, self._library, self._occupied)
         return _release.publish([given], noisy, **how)

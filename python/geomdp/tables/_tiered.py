@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +56,7 @@ class Bundle(Mapping[str, NoisyTable]):
         Parameters
         ----------
         path : mapping of names to paths
-            A file for each tier. ``tiers["public"].save(path)`` writes one of them.
+            A file for each table. ``tiers["public"].save(path)`` writes one of them.
         overwrite, rounded, about
             As in :meth:`NoisyTable.save`, for all files.
 
@@ -170,15 +170,15 @@ def release(
     return _release.publish([finest], draw, save=paths or None, tiers=stated, **how)
 
 
-def paths_of(parameter: str, given: Any, tiers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the file of each tier, all different, or none for None."""
+def paths_of(parameter: str, given: Any, names: Collection[str]) -> dict[str, Any]:
+    """Return the file of each table, all different, or none for None."""
     if given is None:
         return {}
-    wanted = f"a path for each tier: {parameters.shown([*tiers])}"
+    wanted = f"a path for each of {parameters.shown([*names])}"
     if not isinstance(given, Mapping):
         raise TypeError(parameters.foreign(parameter, given, f"a mapping with {wanted}"))
-    if given.keys() != tiers.keys():
-        raise ValueError(f"{parameter} has other names than the tiers: give {wanted}")
+    if given.keys() != {*names}:
+        raise ValueError(f"{parameter} has other names than the tables: give {wanted}")
     places = []
     for each in given.values():
         if not isinstance(each, str | os.PathLike):
@@ -187,4 +187,4 @@ def paths_of(parameter: str, given: Any, tiers: Mapping[str, Any]) -> dict[str, 
             places.append(os.path.realpath(each))
     if len({*places}) < len(places):
         raise ValueError(f"{parameter} does not have different paths: give {wanted}")
-    return {name: given[name] for name in tiers}
+    return {name: given[name] for name in names}
