@@ -5,18 +5,24 @@ from fractions import Fraction
 from typing import Any
 
 import mpmath
+import numpy as np
 from mpmath import mpf
+
+
+def stated(value: Any) -> Fraction:
+    """Return the number that a value states: a float, that of its shortest text."""
+    return Fraction(str(value) if isinstance(value, float | np.floating) else value)
 
 
 def real(value: Any) -> mpf:
     """Return a number of Python, exact up to the working precision."""
-    exact = Fraction(value)
+    exact = stated(value)
     return mpf(exact.numerator) / exact.denominator
 
 
 def power(rate: Any, exponent: int) -> mpf:
     """Return ``exp(-rate * exponent)``."""
-    return _power(Fraction(rate), exponent, mpmath.mp.prec)
+    return _power(stated(rate), exponent, mpmath.mp.prec)
 
 
 @functools.lru_cache(100_000)

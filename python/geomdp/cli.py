@@ -155,7 +155,7 @@ def _epsilon(given: argparse.Namespace) -> str:
     reach = given.sensitivity or 1
     least = accuracy.accuracy_to_epsilon(given.accuracy, given.alpha, sensitivity=reach, n=n or 1)
     sentence = _sentence(n, given.accuracy, given.alpha)
-    return f"{_up(least)}\nThis is the least epsilon for which {sentence}.\n"
+    return f"{least}\nThis is the least epsilon for which {sentence}.\n"
 
 
 def _sentence(n: int | None, a: int, alpha: str) -> str:
@@ -165,18 +165,12 @@ def _sentence(n: int | None, a: int, alpha: str) -> str:
     )
 
 
-def _up(number: float) -> str:
-    """Return a number as text that is not below it, unlike its repr."""
-    text = repr(number)
-    return text if Fraction(text) >= Fraction(number) else repr(math.nextafter(number, math.inf))
-
-
 @_refusing_parameters()
 def _compose(given: argparse.Namespace) -> str:
     losses: Counter[Fraction] = Counter()
     for loss, n in given.losses:
         losses[Fraction(loss)] += n
-    epsilon = _up(accounting.compose(losses, Fraction(given.delta)))
+    epsilon = accounting.compose(losses, Fraction(given.delta))
     n = losses.total()
     said = "releases with these privacy losses are together" if n > 1 else "release is"
     return f"{epsilon}\n{n} {said} ({epsilon}, {given.delta})-differentially private.\n"
@@ -251,9 +245,7 @@ def _count(given: argparse.Namespace) -> str:
             l0=given.l0,
             linf=given.linf or 1,
         )
-        mechanism = GeometricMechanism(
-            Fraction(given.epsilon), design.sensitivity, bounds=given.bounds
-        )
+        mechanism = GeometricMechanism(given.epsilon, design.sensitivity, bounds=given.bounds)
     return _publish(given, mechanism, design)
 
 
@@ -389,11 +381,10 @@ _whole = partial(_integer, wanted="an integer of at least 1 and at most 38 digit
 
 def _mechanism(given: argparse.Namespace) -> GeometricMechanism:
     if given.scale is None:
-        epsilon = Fraction(given.epsilon)
-        return GeometricMechanism(epsilon, given.sensitivity or 1, bounds=given.bounds)
+        return GeometricMechanism(given.epsilon, given.sensitivity or 1, bounds=given.bounds)
     if given.sensitivity is not None:
         raise _UsageError("--sensitivity is for --epsilon: leave it out with --scale")
-    return GeometricMechanism.from_scale(Fraction(given.scale), given.bounds)
+    return GeometricMechanism.from_scale(given.scale, given.bounds)
 
 
 # Files

@@ -16,7 +16,7 @@ from geomdp import _notebook, certificate
 from geomdp._inputs import arrays, columns, labels, parameters
 from geomdp._inputs.arrays import Array
 from geomdp._inputs.columns import REFUSE, Nulls
-from geomdp._inputs.parameters import Bounds, Integer, Real
+from geomdp._inputs.parameters import Bounds, Integer, Loss, Real, Typed
 from geomdp._inputs.progress import Progress, Report, reported
 from geomdp._kernel import core
 from geomdp._numerics import decimals
@@ -39,21 +39,14 @@ _Key = TypeVar("_Key")
 
 
 @lru_cache(maxsize=128)
-def _prepared(
-    epsilon: Any, sensitivity: int, scale: Any, bounds: tuple[int, int] | None
-) -> tuple[Fraction | None, core.Mechanism]:
-    """Return the exact rate and the plans; equal mechanisms share plans, which are slow to make."""
-    rate: Fraction | None
-    if scale is None:
-        rate = Fraction(epsilon) / sensitivity
-        for part in rate.as_integer_ratio():
-            parameters.printable("epsilon / sensitivity", part)
-    else:
-        rate = 1 / Fraction(scale) if scale else None
+def _prepared(rate: Fraction | None, bounds: tuple[int, int] | None) -> core.Mechanism:
+    """Return the plans of a rate; equal mechanisms share plans, which are slow to make."""
+    for part in rate.as_integer_ratio() if rate is not None else ():
+        parameters.printable("epsilon / sensitivity", part)
     if bounds and max(map(abs, bounds)) >= 2**127:
         # The core cannot compare such numbers.
         raise OverflowError(f"bounds = {bounds} are not accepted: give 64-bit integers")
-    return rate, core.Mechanism(None if rate is None else rate.as_integer_ratio(), bounds)
+    return core.Mechanism(None if rate is None else rate.as_integer_ratio(), bounds)
 
 
 @_notebook.showable
@@ -72,8 +65,10 @@ class GeometricMechanism:
     Parameters
     ----------
     epsilon : number
-        The privacy loss for inputs at distance ``sensitivity``; positive. A float stands for the
-        exact dyadic number that it stores.
+        The privacy loss for inputs at distance ``sensitivity``; positive. A float means the decimal
+        that its text states, and so does text such as "0.1"; a Fraction is exact. The noise is made
+        for the lesser of a decimal and its nearest float, so the loss is at most either of them
+        (``docs/proofs.md``, lemma 2a).
     sensitivity : int
         The most by which neighbouring data can differ in a count, or in all counts together (L1).
     bounds : (int, int) or None
@@ -98,19 +93,25 @@ class GeometricMechanism:
 
     """
 
-    __slots__ = ("_bounds", "_core", "_epsilon", "_rate", "_scale", "_sensitivity")
+    __slots__ = ("_bounds", "_core", "_epsilon", "_rate", "_scale", "_sensitivity", "_stated")
 
     def __init__(
         self,
-        epsilon: Real,
+        epsilon: Real | Typed,
         sensitivity: Integer = 1,
         bounds: Bounds | None = None,
     ) -> None:
-        self._epsilon = parameters.positive_number("epsilon", epsilon)
+        self._epsilon: Loss = parameters.loss("epsilon", epsilon)
         self._sensitivity = parameters.at_least("sensitivity", sensitivity, 1)
         self._scale: float | Fraction | None = None
         self._bounds = parameters.interval(bounds)
-        self._rate, self._core = _prepared(self._epsilon, self._sensitivity, None, self._bounds)
+        #: The loss at distance 1 that is stated, and the one that noise is made for.
+        self._stated: Fraction | None
+        self._rate: Fraction | None
+        self._stated, self._rate = parameters.read(self._epsilon).part(
+            Fraction(1, self._sensitivity)
+        )
+        self._core = _prepared(self._rate, self._bounds)
 
     @classmethod
     def from_scale(cls, scale: Real, bounds: Bounds | None = None) -> Self:
@@ -121,7 +122,8 @@ class GeometricMechanism:
         Parameters
         ----------
         scale : number
-            The exact scale; not negative.
+            The scale; not negative. The noise is made for the greater of a decimal and its nearest
+            float.
         bounds : (int, int) or None
             As in :class:`geomdp.GeometricMechanism`.
 
@@ -134,16 +136,21 @@ class GeometricMechanism:
         """
         self = cls.__new__(cls)
         self._sensitivity = 1
-        self._scale = parameters.nonnegative_number("scale", scale)
+        stated = parameters.nonnegative_number("scale", scale)
+        self._scale = parameters.as_typed(scale, stated)
         self._bounds = parameters.interval(bounds)
-        self._rate, self._core = _prepared(None, 1, self._scale, self._bounds)
-        self._epsilon = math.inf if self._rate is None else self._rate
+        self._stated = self._rate = None
+        if stated:
+            self._stated = 1 / Fraction(stated)
+            self._rate = 1 / parameters.greater("scale", scale)
+        self._epsilon = math.inf if self._stated is None else self._stated
+        self._core = _prepared(self._rate, self._bounds)
         return self
 
     @property
     def epsilon(self) -> float | Fraction:
         """The privacy loss at distance ``sensitivity``, as given, or ``1 / scale``."""
-        return self._epsilon
+        return parameters.plain(self._epsilon)
 
     @property
     def sensitivity(self) -> int:
@@ -160,7 +167,10 @@ class GeometricMechanism:
 
     @property
     def rate(self) -> float | Fraction:
-        """``epsilon / sensitivity``, an exact Fraction; infinite for scale 0."""
+        """The exact rate of the noise, a Fraction; infinite for scale 0.
+
+        It is ``epsilon / sensitivity``, for the lesser of a decimal and its nearest float.
+        """
         return math.inf if self._rate is None else self._rate
 
     @property
@@ -169,10 +179,10 @@ class GeometricMechanism:
         return self._bounds
 
     def privacy_loss(self, distance: Integer | None = None) -> float:
-        """Return the privacy loss for inputs at this distance: ``distance * rate``, rounded up.
+        """Return the privacy loss for inputs at this distance, rounded up to a float.
 
-        The distance is absolute for one count, and L1 for an array (*Privacy Proofs for OpenDP:
-        Geometric Measurement*, theorem 1.1).
+        It is ``distance * epsilon / sensitivity``. The distance is absolute for one count, and L1
+        for an array (*Privacy Proofs for OpenDP: Geometric Measurement*, theorem 1.1).
 
         Parameters
         ----------
@@ -182,8 +192,8 @@ class GeometricMechanism:
         Returns
         -------
         float
-            Never less than the exact value; 0 for distance 0, and infinity for scale 0 and any
-            other distance.
+            The decimal that its text states is never less than the exact value; 0 for distance 0,
+            and infinity for scale 0 and any other distance.
 
         Examples
         --------
@@ -191,10 +201,12 @@ class GeometricMechanism:
         >>> mechanism = GeometricMechanism(epsilon=0.5, sensitivity=2)
         >>> mechanism.privacy_loss(), mechanism.privacy_loss(distance=6)
         (0.5, 1.5)
+        >>> GeometricMechanism("0.3").privacy_loss(), GeometricMechanism(0.1).privacy_loss(3)
+        (0.3, 0.3)
 
         """
         given = self._sensitivity if distance is None else distance
-        return decimals.up(exact_loss(self, parameters.at_least("distance", given, 0)))
+        return decimals.least(exact_loss(self, parameters.at_least("distance", given, 0)))
 
     def certificate(
         self, dtype: DTypeLike | None = None, *, tight: bool = False
@@ -417,7 +429,7 @@ class GeometricMechanism:
 
     @unseen
     def tiers(
-        self, counts: Any, epsilons: Sequence[Real], *, threads: Integer | None = None
+        self, counts: Any, epsilons: Sequence[Real | Typed], *, threads: Integer | None = None
     ) -> Tiers:
         """Return noisy counts at this epsilon and at smaller ones, for the price of this one.
 
@@ -480,23 +492,24 @@ class GeometricMechanism:
             own.release_into(flat, [each.reshape(-1) for each in reversed(noisy)], thread_limit)
         return Tiers(plans, tuple(noisy))
 
-    def _tier_epsilons(self, epsilons: Any) -> tuple[int | float | Fraction, ...]:
+    def _tier_epsilons(self, epsilons: Any) -> tuple[Loss, ...]:
         """Return the epsilon of each tier, with that of the mechanism last."""
         if self._rate is None:
             given = f"scale = {self._scale} is not accepted for tiers"
             raise ValueError(f"{given}: give a scale above 0")
         if not isinstance(epsilons, tuple | list) or not epsilons:
             raise TypeError(parameters.refusal("epsilons", epsilons, "a list of numbers"))
-        coarser = parameters.each("epsilons", epsilons, parameters.positive_number)
+        coarser = parameters.each("epsilons", epsilons, parameters.loss)
         found = (*coarser, self._epsilon)
-        for one, finer in pairwise(found):
-            if not Fraction(one) < Fraction(finer):
-                wanted = f"numbers that increase, all below epsilon = {self._epsilon}"
-                raise ValueError(parameters.refusal("epsilons", parameters.shown(coarser), wanted))
+        for one, finer in pairwise(map(parameters.read, found)):
+            if not (one.stated < finer.stated and one.drawn < finer.drawn):
+                least = parameters.text(self.epsilon)
+                wanted = f"numbers that increase, all below epsilon = {least}"
+                raise ValueError(parameters.refusal("epsilons", epsilons, wanted))
         return found
 
     def _tiers(
-        self, epsilons: tuple[int | float | Fraction, ...], dtype: np.dtype[Any]
+        self, epsilons: tuple[Loss, ...], dtype: np.dtype[Any]
     ) -> tuple[core.Tiers, TierPlans]:
         from geomdp import tiers  # noqa: PLC0415 (no other release needs it)
 
@@ -689,13 +702,13 @@ class GeometricMechanism:
             return int(lower), int(upper)
         return labelled(lower), labelled(upper)
 
-    def _key(self) -> tuple[Fraction | None, int, tuple[int, int] | None]:
-        return self._rate, self._sensitivity, self._bounds
+    def _key(self) -> Any:
+        return self._stated, self._rate, self._sensitivity, self._bounds
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GeometricMechanism):
             return NotImplemented
-        return self._key() == other._key()
+        return bool(self._key() == other._key())
 
     def __hash__(self) -> int:
         return hash(self._key())
@@ -710,13 +723,13 @@ class GeometricMechanism:
         bounds = "" if self._bounds is None else f", bounds={self._bounds}"
         if self._scale is not None:
             return f"{name}.from_scale({self._scale!r}{bounds})"
-        return f"{name}(epsilon={self._epsilon!r}, sensitivity={self._sensitivity}{bounds})"
+        return f"{name}(epsilon={self.epsilon!r}, sensitivity={self._sensitivity}{bounds})"
 
     def _repr_html_(self) -> str:
         return _notebook.table(
             f"{type(self).__name__}: discrete Laplace noise",
             {
-                "epsilon": _notebook.short(self.epsilon),
+                "epsilon": parameters.text(self.epsilon),
                 "sensitivity": self.sensitivity,
                 "noise scale": _notebook.short(self.scale),
                 "bounds": "the limits of the dtype" if self.bounds is None else self.bounds,
@@ -765,6 +778,13 @@ def as_counts(mechanism: Any, counts: Any) -> Array:
     return arrays.as_array(counts, arrays.dtype_for(as_mechanism(mechanism).bounds))
 
 
+def readings(mechanism: GeometricMechanism) -> Typed:
+    """Return the loss at distance 1 that is stated, and the one that noise is made for."""
+    assert mechanism._stated is not None
+    assert mechanism._rate is not None
+    return Typed(mechanism._stated, mechanism._rate)
+
+
 def exact_loss(mechanism: GeometricMechanism, distance: int | Fraction) -> Fraction | float:
     """Return the exact privacy loss at a distance; infinite without noise, unless it is 0.
 
@@ -772,7 +792,7 @@ def exact_loss(mechanism: GeometricMechanism, distance: int | Fraction) -> Fract
     """
     if not distance:
         return Fraction()
-    return math.inf if mechanism._rate is None else mechanism._rate * distance
+    return math.inf if mechanism._stated is None else mechanism._stated * distance
 
 
 def top_among(

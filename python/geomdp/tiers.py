@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from geomdp import _notebook, certificate
 from geomdp._inputs import parameters
 from geomdp._inputs.arrays import Array
-from geomdp._inputs.parameters import Real
+from geomdp._inputs.parameters import Loss, Real
 from geomdp._kernel import core
 from geomdp._numerics import releases
 
@@ -73,18 +73,18 @@ class TierPlans:
 
     def __init__(
         self,
-        epsilons: tuple[Real, ...],
+        epsilons: tuple[Loss, ...],
         limits: tuple[int, int],
         tiers: tuple[TierPlan, ...],
     ) -> None:
-        self._epsilons = tuple(parameters.positive_number("epsilons", one) for one in epsilons)
+        self._epsilons = epsilons
         self._limits = limits
         self._tiers = tiers
 
     @property
     def epsilons(self) -> tuple[int | float | Fraction, ...]:
         """The epsilon of each tier, the smallest first."""
-        return self._epsilons
+        return tuple(map(parameters.plain, self._epsilons))
 
     @property
     def tiers(self) -> tuple[TierPlan, ...]:
@@ -93,9 +93,10 @@ class TierPlans:
 
     def _place(self, epsilon: Real) -> int:
         exact = parameters.positive_fraction("epsilon", epsilon)
-        places = [place for place, one in enumerate(self._epsilons) if Fraction(one) == exact]
+        stated = [parameters.read(one).stated for one in self._epsilons]
+        places = [place for place, one in enumerate(stated) if one == exact]
         if not places:
-            known = ", ".join(map(_notebook.short, self._epsilons))
+            known = ", ".join(map(parameters.text, stated))
             raise ValueError(parameters.refusal("epsilon", epsilon, f"one of {known}"))
         return places[0]
 
@@ -228,7 +229,7 @@ class TierPlans:
         return json.dumps({"format": _FORMAT, "tiers": [*map(_document, self._tiers)]}, indent=1)
 
     def __repr__(self) -> str:
-        shown = ", ".join(map(_notebook.short, self._epsilons))
+        shown = ", ".join(map(parameters.text, self.epsilons))
         return f"tiers at epsilon {shown}: the loss of all is the last"
 
 
@@ -256,14 +257,21 @@ def _document(tier: TierPlan) -> dict[str, Any]:
     return document
 
 
-@lru_cache(maxsize=128)
 def prepared(
-    epsilons: tuple[int | float | Fraction, ...], sensitivity: int, limits: tuple[int, int]
+    epsilons: tuple[Loss, ...], sensitivity: int, limits: tuple[int, int]
 ) -> tuple[core.Tiers, TierPlans]:
     """Return the draw of tiers with these increasing epsilons, and what is public about it."""
+    rates = tuple(parameters.read(each).drawn / sensitivity for each in epsilons)
+    own, plans = _prepared(rates, sensitivity, limits)
+    return own, TierPlans(epsilons, limits, plans)
+
+
+@lru_cache(maxsize=128)
+def _prepared(
+    rates: tuple[Fraction, ...], sensitivity: int, limits: tuple[int, int]
+) -> tuple[core.Tiers, tuple[TierPlan, ...]]:
     # The core has the finest tier first.
-    rates = [(Fraction(each) / sensitivity).as_integer_ratio() for each in reversed(epsilons)]
-    own = core.Tiers(rates, limits)
+    own = core.Tiers([each.as_integer_ratio() for each in reversed(rates)], limits)
 
     def plan(fields: core._TierFields) -> TierPlan:
         keep = fields["keep"]
@@ -273,7 +281,7 @@ def prepared(
             Fraction(fields["kappa"][0], 2 ** fields["kappa"][1]),
         )
 
-    return own, TierPlans(epsilons, limits, tuple(map(plan, reversed(own.certificates()))))
+    return own, tuple(map(plan, reversed(own.certificates())))
 
 
 @_notebook.showable

@@ -1,21 +1,23 @@
 """Checks of public parameters and their exact conversion to Python numbers."""
 
+from __future__ import annotations
+
 import math
 import re
 import reprlib
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from geomdp._notebook import many
 
 Integer: TypeAlias = int | np.integer[Any]
-#: Decimals, and strings such as "0.1" or "1/10", are exact where floats are not.
+#: A float means the decimal that its shortest text states, as strings such as "0.1" or "1/10" do.
 Real: TypeAlias = Integer | float | Fraction | np.floating[Any] | Decimal | str
 Bounds: TypeAlias = tuple[Integer, Integer]
 #: Returns the exact value of a parameter with this name, or raises.
@@ -43,6 +45,8 @@ _SHOWN = (
 #: The most bits of a numerator or denominator. Errors and certificates print numbers, and Python
 #: refuses to print ints of more than 4300 digits.
 _MOST_BITS = 14_000
+#: The most bits of a numerator or denominator that texts show.
+_SHORT_BITS = 40
 _RATIO = r"\d{1,4300}(/[1-9]\d{0,4299})?"
 _STATED = r"[+-]?(\d+/0*[1-9]\d*|(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,5})?)"
 
@@ -106,10 +110,113 @@ class _Short(reprlib.Repr):
 _SHORT = _Short()
 
 
+class Typed(NamedTuple):
+    """A loss as it was typed, and the loss that noise is made for (``docs/proofs.md``, lemma 2a).
+
+    A float can be read as the decimal of its text and as the number that it stores. The decimal is
+    what is stated, and noise for the lesser of both makes either statement true.
+    """
+
+    stated: Fraction
+    drawn: Fraction
+
+    def part(self, share: Fraction) -> Typed:
+        """Return a share of it."""
+        return Typed(self.stated * share, self.drawn * share)
+
+
+def decimal(number: float | np.floating[Any]) -> Fraction:
+    """Return the number that the shortest text of a finite float states."""
+    # numpy's own repr names the type.
+    return Fraction(str(number))
+
+
+#: A loss that was checked: as given, except that text has become a number.
+Loss: TypeAlias = int | float | Fraction | Typed
+
+
+def loss(name: str, value: Any) -> Loss:
+    """Return a loss above 0. A Fraction, and text that no float has, are exact."""
+    return value if isinstance(value, Typed) else as_typed(value, positive_number(name, value))
+
+
+def as_typed(value: Any, stated: int | float | Fraction) -> int | float | Fraction:
+    """Return the float that states a value, if a float or a decimal was given, or the value."""
+    if not isinstance(stated, Fraction) or isinstance(value, Fraction):
+        return stated
+    if isinstance(value, str) and "/" in value:
+        return stated
+    return _float_of(stated)
+
+
+def read(number: Loss) -> Typed:
+    """Return the stated and the lesser reading of a loss; only a float has two."""
+    if isinstance(number, Typed):
+        return number
+    if not isinstance(number, float):
+        return Typed(Fraction(number), Fraction(number))
+    stated = decimal(number)
+    return Typed(stated, min(stated, Fraction(number)))
+
+
+def drawn(name: str, value: Any) -> Fraction:
+    """Return the loss above 0 that noise is made for."""
+    return read(loss(name, value)).drawn
+
+
+def greater(name: str, value: Any) -> Fraction:
+    """Return the greater reading of a number of at least 0 that makes noise greater."""
+    stated = nonnegative_fraction(name, value)
+    return max(stated, Fraction(as_typed(value, stated)))
+
+
+def plain(number: Loss) -> int | float | Fraction:
+    """Return the number that users see: that a share of a loss states, or the number."""
+    return number.stated if isinstance(number, Typed) else number
+
+
+def by_value(stated: Fraction) -> Typed:
+    """Return a loss of which only the stated value is known: that of a float if one states it."""
+    return read(_float_of(stated))
+
+
+def _float_of(stated: Fraction) -> float | Fraction:
+    """Return the float whose text states this number, or the number."""
+    try:
+        nearest = float(stated)
+    except OverflowError:
+        return stated
+    return nearest if decimal(nearest) == stated else stated
+
+
+def is_typed(number: Fraction) -> bool:
+    """Return whether a float states a number: decimals of up to 15 digits, and some longer ones."""
+    return isinstance(_float_of(number), float)
+
+
+def text(number: float | Fraction) -> str:
+    """Return a number as a decimal that equals it, if there is a short one, or as a fraction.
+
+    Any other becomes a decimal of twelve digits.
+    """
+    if isinstance(number, float) and not math.isfinite(number):
+        return str(number)
+    exact = decimal(number) if isinstance(number, float) else Fraction(number)
+    if max(map(int.bit_length, exact.as_integer_ratio())) <= _SHORT_BITS and (
+        exact.denominator == 1 or not is_typed(exact)
+    ):
+        return str(exact)
+    nearest = _float_of(exact)
+    if isinstance(nearest, float):
+        return str(nearest)
+    with localcontext(prec=12):
+        return str((Decimal(exact.numerator) / Decimal(exact.denominator)).normalize())
+
+
 def in_range(
     name: str, value: Any, wanted: str, accepts: Callable[[Any], bool]
 ) -> int | float | Fraction:
-    """Return the Python number that equals a Python or numpy number, if it is accepted."""
+    """Return the number that a value states, if it is accepted; only infinity is a float."""
     plain = _number(name, value)
     # Every comparison with a NaN is false.
     if not accepts(plain):
@@ -198,7 +305,7 @@ def _number(name: str, value: Any) -> int | float | Fraction:
         plain = value
     elif isinstance(value, _FLOATS) and not isinstance(value, np.longdouble):
         # A long double is refused, since a float cannot hold its value.
-        return float(value)
+        return decimal(value) if math.isfinite(value) else float(value)
     elif isinstance(value, Decimal | str):
         plain = exact(name, value)
         if isinstance(plain, float):  # An infinity or a NaN.

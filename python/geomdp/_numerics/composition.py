@@ -45,13 +45,13 @@ _MARGIN = Decimal("1e-30")
 def _rounded_up(
     ends: Callable[[int], tuple[Decimal, Decimal]], limit: float, digits: int = 4 * _SPARE
 ) -> float:
-    """Return the least float not below a number, given bounds on it for any number of digits.
+    """Return the least float that states no less than a number, given bounds on it for any digits.
 
     It is at most ``limit``, and so are the bounds that are compared: without that, no number of
     digits would tell a number just below the limit from the limit.
     """
     while True:
-        low, high = (min(decimals.up(end), limit) for end in ends(digits))
+        low, high = (min(decimals.least(end), limit) for end in ends(digits))
         if low == high:
             return high
         digits *= 2
@@ -85,11 +85,11 @@ def epsilon(groups: Groups, delta: Fraction) -> float:
     if not whole or delta == 1:
         return 0.0
     if not delta:
-        return decimals.up(whole)
+        return decimals.least(whole)
     if is_exact(groups):
         return exact_epsilon(groups, delta)
     grid = Grid(cells(groups)).epsilon(delta)
-    return min(decimals.up(whole), grid, renyi_epsilon(groups, delta))
+    return min(decimals.least(whole), grid, renyi_epsilon(groups, delta))
 
 
 def exact_epsilon(groups: Groups, delta: Fraction) -> float:
@@ -114,7 +114,7 @@ def exact_epsilon(groups: Groups, delta: Fraction) -> float:
 
     # So that delta - wrong is positive.
     digits = 4 * _SPARE + max(0, -decimals.bits(delta)) // 3
-    return _rounded_up(ends, decimals.up(total(groups)), digits)
+    return _rounded_up(ends, decimals.least(total(groups)), digits)
 
 
 def exact_delta(groups: Groups, epsilon: Fraction) -> float:
@@ -214,7 +214,7 @@ def renyi(loss: Fraction, order: Fraction) -> float:
                 value = decimals.of(loss) + logs / decimals.of(order - 1)
             return max(value - wrong, _TINY), value + wrong
 
-    return _rounded_up(ends, decimals.up(loss))
+    return _rounded_up(ends, decimals.least(loss))
 
 
 def renyi_epsilon(groups: Groups, delta: Fraction) -> float:
@@ -223,7 +223,7 @@ def renyi_epsilon(groups: Groups, delta: Fraction) -> float:
         # Less than delta, so that renyi_delta is at most delta, although its order may differ.
         target = decimals.log(delta) - Decimal("1e-12")
         found = _over_orders(groups, lambda t, log: (log - target - (1 + t).ln()) / t + _share(t))
-        return decimals.up(max(found + _MARGIN * (1 + abs(found)), Decimal(0)))
+        return decimals.least(max(found + _MARGIN * (1 + abs(found)), Decimal(0)))
 
 
 def renyi_delta(groups: Groups, epsilon: Fraction) -> float:
@@ -231,7 +231,7 @@ def renyi_delta(groups: Groups, epsilon: Fraction) -> float:
     with localcontext(_context(groups, _GRID_DIGITS)):
         target = decimals.of(epsilon)
         found = _over_orders(groups, lambda t, log: log - t * (target - _share(t)) - (1 + t).ln())
-        return decimals.up(max((min(found, Decimal(0)) + _MARGIN).exp(), _TINY))
+        return decimals.least(max((min(found, Decimal(0)) + _MARGIN).exp(), _TINY))
 
 
 def zcdp_epsilon(rho: Fraction, delta: Fraction) -> float:
@@ -246,7 +246,7 @@ def zcdp_epsilon(rho: Fraction, delta: Fraction) -> float:
         for step in map(Decimal, ("1", "0.03", "0.001")):
             # The bound holds at any order, so the search need not find the best one.
             best = min((best * (step * k).exp() for k in range(-32, 33)), key=bound)
-        return decimals.up(max(bound(best) + _MARGIN * (1 + abs(bound(best))), Decimal(0)))
+        return decimals.least(max(bound(best) + _MARGIN * (1 + abs(bound(best))), Decimal(0)))
 
 
 def _share(t: Decimal) -> Decimal:

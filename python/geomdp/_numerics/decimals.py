@@ -10,6 +10,9 @@ import sys
 from collections.abc import Callable, Iterable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, getcontext, localcontext
 from fractions import Fraction
+from typing import Any
+
+from geomdp._inputs import parameters
 
 #: Digits set aside for the rounding errors of single operations.
 SPARE = 10
@@ -71,6 +74,28 @@ def down(value: Decimal | Fraction | float) -> float:
     """Return the greatest float at or below a value."""
     # Not -up(...), which is -0.0 for 0.
     return 0.0 - up(value.copy_negate() if isinstance(value, Decimal) else -value)
+
+
+def least(value: Decimal | Fraction | float) -> float:
+    """Return the least float whose text states at least a value: a loss that users see."""
+    found = down(value)
+    while math.isfinite(found) and _said(found, value) < value:
+        found = math.nextafter(found, math.inf)
+    return found if math.isfinite(found) else up(value)
+
+
+def greatest(value: Decimal | Fraction | float) -> float:
+    """Return the greatest float whose text states at most a value: what may be spent."""
+    found = up(value)
+    while math.isfinite(found) and _said(found, value) > value:
+        found = math.nextafter(found, -math.inf)
+    return found if math.isfinite(found) else down(value)
+
+
+def _said(number: float, value: Decimal | Fraction | float) -> Any:
+    """Return what the text of a float states, to be compared with a value exactly."""
+    # A Fraction of a Decimal with a large exponent would take unlimited memory.
+    return Decimal(str(number)) if isinstance(value, Decimal) else parameters.decimal(number)
 
 
 def ceiling(terms: Callable[[], Iterable[Decimal]]) -> int:

@@ -52,7 +52,8 @@ def scale(rate: Decimal) -> float:
     if not rate:
         return math.inf
     with localcontext(decimals.context(50)):
-        return decimals.down(1 / rate)
+        # Noise is made for the greater reading of a float (docs/proofs.md, lemma 2a).
+        return min(decimals.down(1 / rate), decimals.greatest(1 / rate))
 
 
 def reach(rate: Fraction, level: Fraction) -> Decimal:

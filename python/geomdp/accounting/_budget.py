@@ -55,8 +55,8 @@ class Budget(Uncopied):
     Parameters
     ----------
     epsilon : number, optional
-        The limit, not negative and taken exactly. Three times the float 0.1 is more than the float
-        0.3, so write ``"0.1"`` or ``Fraction(1, 10)`` for a tenth.
+        The limit, not negative. A float means the decimal that its text states, so ten releases at
+        0.1 use up a budget of 1.
     delta : number
         From 0 to 1. With 0, the sum of the losses is limited, and losses may depend on earlier
         outputs.
@@ -143,11 +143,10 @@ class Budget(Uncopied):
             self._planned = composition.epsilon(self._plan.losses, self._delta)
             exact = composition.total(self._plan.losses)
             # Rounding up alone exceeds no budget.
-            if self._planned > self._limit and exact > self._limit:
-                hint = "" if self._delta else self._of_floats(exact - Fraction(self._limit))
+            if parameters.decimal(self._planned) > self._limit and exact > self._limit:
                 raise ValueError(
                     f"the planned releases raise the privacy loss to {self._planned}, but the "
-                    f"budget is {self._limit}{hint}"
+                    f"budget is {parameters.text(self._limit)}"
                 )
         elif self._delta:
             raise ValueError(
@@ -186,8 +185,8 @@ class Budget(Uncopied):
             The ledger.
         epsilon, delta, losses, rho, groups
             As for :class:`Budget`, for a new ledger. An existing ledger has its own, so none are
-            needed; any that are given must be exactly the same (0.1 is not ``"0.1"``), except for
-            the order of groups. Whoever may only read the file can still look at the budget.
+            needed; any that are given must be the same, except for the order of groups. Whoever may
+            only read the file can still look at the budget.
 
         Raises
         ------
@@ -241,7 +240,7 @@ class Budget(Uncopied):
     def _of(cls, limits: Mapping[str, Any]) -> Budget:
         """Return a budget with the limits of a ledger, which may be forged."""
         epsilon, rho = (
-            None if limits[name] == _ABSENT[name] else _number(limits[name])
+            None if limits[name] == _ABSENT[name] else parameters.ratio(limits[name])
             for name in ("epsilon", "rho")
         )
         plan = None if limits["losses"] == _ABSENT["losses"] else unlisted(limits["losses"])
@@ -425,8 +424,7 @@ class Budget(Uncopied):
             cells = loss.losses if isinstance(loss, LossDistribution) else groups_of(loss)
             self._book(composition.total(cells), cells, label)
             return
-        stated = parameters.exact("loss", loss)
-        exact = parameters.in_range("loss", stated, "a number of at least 0", lambda x: x >= 0)
+        exact = parameters.in_range("loss", loss, "a number of at least 0", lambda x: x >= 0)
         exact = exact if exact == math.inf else Fraction(exact)
         self._book(exact, Counter([exact]), label)
 
@@ -468,26 +466,17 @@ class Budget(Uncopied):
             enough = [taken for taken in found if taken is not None]
             if not enough:
                 raise ValueError(
-                    f"no planned release of privacy loss {decimals.up(cost)} or more is left"
+                    f"no planned release of privacy loss {decimals.least(cost)} or more is left"
                 )
             return min(enough, key=composition.total)
         left = Fraction(self._limit) - spent.total(self._groups)
         if cost > left:
-            rho, excess = "rho " if self._by_rho else "", cost - left
+            rho, excess, text = "rho " if self._by_rho else "", cost - left, parameters.text
             raise ValueError(
-                f"this release costs {rho}{_short(cost)}, but only {rho}{_short(left)} of "
-                f"{self._limit} is left: {_short(excess)} too much{self._of_floats(excess)}"
+                f"this release costs {rho}{text(cost)}, but only {rho}{text(left)} of "
+                f"{text(self._limit)} is left: {text(excess)} too much"
             )
         return +Counter({cost: int(cost > 0)})  # An infinite one is refused.
-
-    def _of_floats(self, excess: Fraction | float) -> str:
-        """Return the reason for an excess so small that the decimals may add up."""
-        if self._by_rho or excess > Fraction(self._limit) / 2**40:
-            return ""
-        return (
-            ": floats are taken exactly, and the float 0.1 is more than 1/10; "
-            "Fraction(1, 10) is exact"
-        )
 
     @unseen
     def release(
@@ -527,15 +516,15 @@ class Budget(Uncopied):
     @property
     def spent(self) -> list[tuple[str | None, float]]:
         """The label and the privacy loss, rounded up, of each release so far."""
-        return [(each.label, decimals.up(each.loss)) for each in self.history]
+        return [(each.label, decimals.least(each.loss)) for each in self.history]
 
     @property
     def remaining(self) -> float:
         """The greatest privacy loss, or rho, that a release may still cost, rounded down."""
         spent = self._store.spent()
         if self._plan is not None:
-            return decimals.down(self._plan.greatest(spent, self._groups))
-        return decimals.down(Fraction(self._limit) - spent.total(self._groups))
+            return decimals.greatest(self._plan.greatest(spent, self._groups))
+        return decimals.greatest(Fraction(self._limit) - spent.total(self._groups))
 
     @property
     def epsilon_spent(self) -> float:
@@ -585,14 +574,14 @@ class Budget(Uncopied):
                 booked = f"names of tiers that were booked, such as {parameters.shown([*known])}"
                 wanted = booked if known else "no names before a table with tiers is booked"
                 raise ValueError(parameters.refusal("tier", name, wanted))
-        return decimals.up(
+        return decimals.least(
             max(sum((x.booking._loss_of(tiers) for x in one), Fraction(0)) for one in entries)
         )
 
     @property
     def rho_spent(self) -> float:
         """The rho of all releases so far, rounded up; 0 for a budget without `rho`."""
-        return decimals.up(self._store.spent().total(self._groups)) if self._by_rho else 0.0
+        return decimals.least(self._store.spent().total(self._groups)) if self._by_rho else 0.0
 
     def epsilon_at(self, delta: Real, *, of: Literal["spent", "all"] = "spent") -> float:
         """Return an epsilon such that the releases are (epsilon, delta)-private together.
@@ -635,7 +624,7 @@ class Budget(Uncopied):
             planned = Counter([whole]) if self._plan is None else self._plan.losses
             return composition.epsilon(planned, level)
         if not level and not self._by_rho:
-            return decimals.up(spent.total(self._groups))
+            return decimals.least(spent.total(self._groups))
         return max(self._of_one(each, level) for each in spent.histories(self._groups))
 
     def _of_one(self, entries: list[Entry], delta: Fraction) -> float:
@@ -643,7 +632,7 @@ class Budget(Uncopied):
         if self._by_rho:
             rho = sum((each.booking.cost for each in entries), Fraction(0))
             total = sum((each.booking.loss for each in entries), Fraction(0))
-            return _of_rho(rho, decimals.up(total), delta)
+            return _of_rho(rho, decimals.least(total), delta)
         costs: Counter[Fraction] = Counter()
         for each in entries:
             costs.update(each.costs)
@@ -651,16 +640,17 @@ class Budget(Uncopied):
 
     def __repr__(self) -> str:
         of = "" if self._groups is None else f" for {parameters.shown(self._groups)}"
+        limit = parameters.text(self._limit)
         if self._by_rho:
-            return f"<Budget{of}: rho {self.rho_spent} of {self._limit} spent>"
-        delta = f", delta={_notebook.short(self._delta)}" if self._delta else ""
-        return f"<Budget{of}: {self.epsilon_spent} of {self._limit} spent{delta}>"
+            return f"<Budget{of}: rho {self.rho_spent} of {limit} spent>"
+        delta = f", delta={parameters.text(self._delta)}" if self._delta else ""
+        return f"<Budget{of}: {self.epsilon_spent} of {limit} spent{delta}>"
 
     def _repr_html_(self) -> str:
         rows: dict[str, float] = {}
         for n, each in enumerate(self.history, 1):
             named = "" if each.groups is None else f" ({parameters.shown(each.groups)})"
-            rows[f"{n}. {each.label or ''}{named}"] = decimals.up(each.loss)
+            rows[f"{n}. {each.label or ''}{named}"] = decimals.least(each.loss)
         return _notebook.table(repr(self)[1:-1], rows)
 
 
@@ -678,24 +668,13 @@ def _of_rho(rho: Fraction, total: float, delta: Fraction) -> float:
     return min(total, composition.zcdp_epsilon(rho, delta) if delta else math.inf)
 
 
-def _limit(name: str, value: Any) -> int | float | Fraction:
-    return parameters.nonnegative_number(name, parameters.exact(name, value))
+def _limit(name: str, value: Any) -> int | Fraction:
+    return parameters.nonnegative_fraction(name, value)
 
 
 def _counted(losses: Any) -> Counter[Fraction]:
     """Return planned losses, and how many releases have each."""
     return losses.losses if isinstance(losses, LossDistribution) else groups_of(losses)
-
-
-def _number(text: Any) -> Fraction | float:
-    """Return a limit of a ledger, as the float that equals it if one does."""
-    exact = parameters.ratio(text)
-    number = decimals.down(exact)
-    return number if number == exact and exact.denominator > 1 else exact
-
-
-def _short(number: Fraction | float) -> str:
-    return f"{decimals.up(number):.12g}"
 
 
 def book_table(

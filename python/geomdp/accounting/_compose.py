@@ -25,18 +25,16 @@ def compose(losses: Losses, delta: Real = 0) -> float:
     ----------
     losses : iterable of numbers, or mapping of them to int
         The pure privacy loss of each release, or how many releases have each loss; not negative,
-        and taken exactly. Pass ``mechanism.rate * d``, since ``mechanism.privacy_loss(d)`` is
-        rounded up. All functions of this module take an int, float, Fraction, Decimal or string.
-        The float 0.1 is more than 1/10, whereas ``Decimal("0.1")``, ``"0.1"`` and ``"1/10"`` are
-        exact.
+        and taken exactly. All functions of this module take an int, float, Fraction, Decimal or
+        string. A float means the decimal that its text states: 0.1 is ``"0.1"`` and ``"1/10"``.
     delta : number
         From 0 to 1.
 
     Returns
     -------
     float
-        The least float64 that is not below the exact value, if the losses are equal or have few
-        different sums. Otherwise an upper bound, which never exceeds the sum of the losses or the
+        The least float that states no less than the exact value, if the losses are equal or have
+        few different sums. Otherwise an upper bound, which never exceeds the sum of the losses or the
         least epsilon that :func:`rdp` and :func:`zcdp` allow; ``docs/proofs.md``, section 14, says
         how close it is.
 
@@ -46,7 +44,7 @@ def compose(losses: Losses, delta: Real = 0) -> float:
     >>> compose([0.5, 0.25])
     0.75
     >>> compose([0.1] * 10), compose(["0.1"] * 10)
-    (1.0000000000000002, 1.0)
+    (1.0, 1.0)
     >>> round(compose({1: 10, 0.5: 20}, delta=1e-6), 4)
     19.6422
 
@@ -101,8 +99,8 @@ def split(total: Real, n: Integer, delta: Real = 0) -> float:
     Returns
     -------
     float
-        At delta 0, the greatest float64 that is not above ``total / n``. Otherwise the greatest
-        whose :func:`compose` is at most the total, or the one at delta 0 if that is greater. It is
+        At delta 0, the greatest float that states no more than ``total / n``. Otherwise the
+        greatest whose :func:`compose` is at most the total, or the one at delta 0 if that is greater. It is
         never too large.
 
     Examples
@@ -118,11 +116,12 @@ def split(total: Real, n: Integer, delta: Real = 0) -> float:
     level = delta_of(delta)
     if level == 1:
         raise ValueError(parameters.refusal("delta", delta, "a number from 0 to below 1"))
-    low = decimals.down(whole / releases)
+    low = decimals.greatest(whole / releases)
 
     def beyond(each: float) -> float:
         """Return how far the releases exceed the total; negative or 0 if they do not."""
-        return composition.epsilon({Fraction(each): releases}, level) - decimals.down(whole)
+        losses = {parameters.decimal(each): releases}
+        return composition.epsilon(losses, level) - decimals.greatest(whole)
 
     if not level or beyond(low) > 0:
         return low
@@ -158,8 +157,8 @@ def zcdp_of(groups: Mapping[Any, int]) -> Fraction | float:
     rhos = [(n, math.inf if loss == math.inf else zcdp(loss)) for loss, n in groups.items()]
     if any(rho == math.inf for _, rho in rhos):
         return math.inf
-    rho = decimals.up(sum((n * Fraction(rho) for n, rho in rhos), Fraction(0)))
-    return rho if rho == math.inf else Fraction(rho)
+    rho = decimals.least(sum((n * parameters.decimal(rho) for n, rho in rhos), Fraction(0)))
+    return rho if rho == math.inf else parameters.decimal(rho)
 
 
 def rdp(loss: Real, order: Real) -> float:
@@ -183,19 +182,18 @@ def rdp(loss: Real, order: Real) -> float:
 
     """
     exact = not_negative("loss", loss)
-    stated = parameters.exact("order", order)
-    level = parameters.in_range("order", stated, "a number of at least 1", lambda x: x >= 1)
+    level = parameters.in_range("order", order, "a number of at least 1", lambda x: x >= 1)
     if not exact or level == math.inf:
-        return decimals.up(exact)
+        return decimals.least(exact)
     return composition.renyi(exact, Fraction(level))
 
 
 def not_negative(name: str, value: Any) -> Fraction:
-    return parameters.nonnegative_fraction(name, parameters.exact(name, value))
+    return parameters.nonnegative_fraction(name, value)
 
 
 def delta_of(value: Any) -> Fraction:
-    return parameters.probability("delta", parameters.exact("delta", value))
+    return parameters.probability("delta", value)
 
 
 def groups_of(losses: Any) -> Counter[Fraction]:

@@ -13,7 +13,7 @@ from geomdp._inputs.parameters import Integer, Real
 from geomdp._notebook import many, short, showable
 from geomdp._numerics import composition, decimals
 from geomdp.accounting._compose import MOST_RELEASES, compose_delta, delta_of, not_negative, zcdp_of
-from geomdp.mechanism import GeometricMechanism, as_mechanism
+from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
 
 #: The greatest ``linf * sqrt(cells)``: the time of a convolution grows with its square.
 _WIDEST = 2**12
@@ -69,7 +69,7 @@ class LossDistribution:
         --------
         >>> from geomdp import GeometricMechanism, accounting
         >>> (50 * accounting.loss_distribution(GeometricMechanism(0.1), l0=3)).epsilon_at()
-        15.000000000000002
+        15.0
 
         """
         level, pure = delta_of(delta), self.losses
@@ -250,4 +250,4 @@ def loss_distribution(
     if as_mechanism(mechanism).rate == math.inf:
         raise ValueError("a mechanism without noise has no distribution of privacy losses")
     cells, change = parameters.at_least("l0", l0, 1), parameters.at_least("linf", linf, 1)
-    return LossDistribution({(Fraction(mechanism.rate), change): cells})
+    return LossDistribution({(Fraction(exact_loss(mechanism, 1)), change): cells})

@@ -391,14 +391,10 @@ def _sync(file: io.FileIO) -> None:
 
 
 def _readable(text: Any) -> Any:
-    """Return a stored limit as the float that equals it, if one does."""
+    """Return a stored limit as messages show it, a number as it was typed."""
     if text == "None":
         return None
-    if not isinstance(text, str):
-        return parameters.shown(text)
     try:
-        exact = parameters.ratio(text)
-        number = float(exact)
-    except (ValueError, OverflowError):
+        return parameters.text(parameters.ratio(text))
+    except ValueError:
         return parameters.shown(text)
-    return number if number == exact and exact.denominator > 1 else text

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from geomdp import _notebook
+from geomdp._inputs import parameters
 from geomdp._numerics import composition, decimals
 from geomdp.accounting._bookings import Booking, Memory
 from geomdp.accounting._budget import Budget, as_budget
@@ -40,13 +40,13 @@ def statement(value: Any) -> Statement:
         entries = store.spent().entries
     budget = given._view(_store=Memory(entries), _plan=None if plan is None else Plan(plan.losses))
     unit = "rho" if budget._by_rho else "epsilon"
-    limit = f"{unit} {_text(Fraction(budget._limit), decimals.down)}"
+    limit = f"{unit} {_text(Fraction(budget._limit), decimals.greatest)}"
     spent, left = _state(budget)
     if plan is None:
         spent, left = f"{unit} {spent}", f"{unit} {left}"
     else:
-        whole = _text(composition.total(plan.losses), decimals.up)
-        limit += f" at delta {_notebook.short(budget._delta)}, for planned losses of {whole}"
+        whole = _text(composition.total(plan.losses), decimals.least)
+        limit += f" at delta {parameters.text(budget._delta)}, for planned losses of {whole}"
         spent, left = f"planned losses of {spent}", f"a planned loss of {left}"
     bookings = budget.history
     return Statement(
@@ -55,7 +55,7 @@ def statement(value: Any) -> Statement:
         left,
         [(name, *_state(budget.group(name))) for name in budget.groups],
         bookings,
-        [(_text(x.loss, decimals.up), _text(x.cost, decimals.up)) for x in bookings],
+        [(_text(x.loss, decimals.least), _text(x.cost, decimals.least)) for x in bookings],
         digest,
     )
 
@@ -68,7 +68,7 @@ def _state(budget: Budget) -> tuple[str, str]:
         left = Fraction(budget._limit) - total
     else:
         left = budget._plan.greatest(spent, budget._groups)
-    return _text(total, decimals.up), _text(left, decimals.down)
+    return _text(total, decimals.least), _text(left, decimals.greatest)
 
 
 def _text(exact: Fraction, rounded: Callable[[Fraction], float]) -> str:

@@ -198,7 +198,9 @@ def accuracy_to_epsilon(
 
     def epsilon(accuracy: Fraction, alpha: Fraction, n: int, sensitivity: Fraction) -> float:
         with localcontext(decimals.context(50)):
-            return decimals.up(find(accuracy, alpha, n) * decimals.of(sensitivity))
+            least = find(accuracy, alpha, n) * decimals.of(sensitivity)
+        # Noise is made for the lesser reading of a float (docs/proofs.md, lemma 2a).
+        return max(decimals.up(least), decimals.least(least))
 
     return broadcast.each(
         epsilon,

@@ -70,7 +70,7 @@ class Geometric:
 
     def __init__(self, *, epsilon: Any, sensitivity: Any = 1, random_state: Any = None) -> None:
         infinite = _is_infinite(epsilon) and epsilon > 0
-        exact = None if infinite else parameters.positive_fraction("epsilon", epsilon)
+        exact = None if infinite else parameters.drawn("epsilon", epsilon)
         if not _is_unseeded(random_state):
             raise ValueError(
                 f"random_state {parameters.given(random_state)} is not accepted, since anyone who "

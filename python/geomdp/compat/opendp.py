@@ -10,7 +10,9 @@ This module needs the extra ``opendp``.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -224,8 +226,13 @@ class _Loss:
     mechanism: GeometricMechanism
 
     def __call__(self, d_in: int | float) -> float:
-        exact = parameters.nonnegative_fraction("d_in", d_in)
+        exact = parameters.nonnegative_fraction("d_in", _stored(d_in))
         return decimals.up(exact_loss(self.mechanism, exact))
+
+
+def _stored(number: int | float) -> Any:
+    """Return the number that a float stores, which is what OpenDP takes it for."""
+    return Fraction(number) if isinstance(number, float) and math.isfinite(number) else number
 
 
 def _with_our_noise(
@@ -238,7 +245,7 @@ def _with_our_noise(
             f"input_domain = {theirs.input_domain} is not accepted: give a domain of integers "
             "(for floats, use OpenDP's own make_laplace)"
         )
-    mechanism = saturating(float(scale), bounds, _DTYPES[atom])
+    mechanism = saturating(_stored(float(scale)), bounds, _DTYPES[atom])
     # OpenDP does not make a measurement without a promise that function and map are correct. Here
     # they are, so users need not give it.
     with promised():

@@ -56,8 +56,8 @@ def simple_geometric_mechanism(  # noqa: PLR0917 (SmartNoise's order)
     True
 
     """
-    exact = parameters.positive_fraction("epsilon", epsilon)
-    scale = parameters.nonnegative_fraction("sensitivity", sensitivity) / exact
+    exact = parameters.drawn("epsilon", epsilon)
+    scale = parameters.greater("sensitivity", sensitivity) / exact
     bounds = parameters.integer("min", min), parameters.integer("max", max)
     if bounds[0] > bounds[1]:
         raise ValueError(f"min = {min} is greater than max = {max}: give min <= max")

@@ -153,7 +153,7 @@ class Measurement(_Step):
             return math.inf
         return rounded_up(
             self.output_measure,
-            decimals.up(composition.total(Counter(Fraction(loss) for loss in losses))),
+            decimals.least(composition.total(Counter(Fraction(loss) for loss in losses))),
         )
 
     def map_approx(self, d_in: Integer, delta: Real) -> float:
@@ -187,7 +187,7 @@ class Measurement(_Step):
 
         """
         losses = self.losses(parameters.at_least("d_in", d_in, 0))
-        level = parameters.probability("delta", parameters.exact("delta", delta))
+        level = parameters.probability("delta", delta)
         groups = Counter(Fraction(loss) for loss in losses if 0 < loss < math.inf)
         epsilon = math.inf if math.inf in losses else composition.epsilon(groups, level)
         return rounded_up(self.output_measure, epsilon)

@@ -60,7 +60,7 @@ def loss(epsilon: Real, n: Integer) -> float:
 
     """
     rate, n = parameters.nonnegative_fraction("epsilon", epsilon), parameters.at_least("n", n, 1)
-    return decimals.up(_loss(rate, n))
+    return decimals.least(_loss(rate, n))
 
 
 def calibrated_epsilon(epsilon: Real, n: Integer) -> float:

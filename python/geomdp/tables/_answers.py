@@ -533,7 +533,7 @@ class Answers(Estimates):
         (['city', 'estimate', 'lower', 'upper'], ['Oslo', 'Rome'])
 
         """
-        unit = parameters.positive_fraction("per", parameters.exact("per", per))
+        unit = parameters.positive_fraction("per", per)
         return self._total(
             by,
             alpha,

@@ -381,6 +381,6 @@ def _shares(name: str, shares: Any, depths: int) -> tuple[Fraction, ...]:
         raise ValueError(
             f"{name}, {len(shares)} of them, are not accepted: give {depths}, from the root down"
         )
-    parts = [parameters.positive_fraction(name, parameters.exact(name, share)) for share in shares]
+    parts = [parameters.positive_fraction(name, share) for share in shares]
     whole = sum(parts)
     return tuple(part / whole for part in parts)

@@ -37,7 +37,7 @@ def keys_of(tables: Any, levels: Mapping[str, Any]) -> dict[Key, Fraction]:
         key = key_of("tables have", given, levels)
         if key in found:
             raise ValueError(f"tables have {parameters.shown(shown(key))} twice: give it once")
-        found[key] = parameters.positive_fraction("tables", parameters.exact("tables", part))
+        found[key] = parameters.positive_fraction("tables", part)
     whole = sum(found.values())
     return {key: part / whole for key, part in found.items()}
 

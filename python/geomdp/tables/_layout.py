@@ -287,21 +287,25 @@ class Layout:
         (Fraction(1, 5), Fraction(4, 5))
 
         """
-        given = parameters.exact("epsilon", epsilon)
-        total = parameters.positive_fraction("epsilon", given)
-        every = None if tiers is None else list(_tiers.checked(tiers).values())
-        if every is not None and total not in every:
-            raise ValueError(parameters.refusal("epsilon", epsilon, "that of one of the tiers"))
+        given = parameters.loss("epsilon", epsilon)
+        total = parameters.read(given)
+        every = None
+        if tiers is not None:
+            # Readers of a file know what a tier states, and no more.
+            every = [parameters.by_value(each) for each in _tiers.checked(tiers).values()]
+            given = total = parameters.by_value(total.stated)
+            if total not in every:
+                raise ValueError(parameters.refusal("epsilon", epsilon, "that of one of the tiers"))
         known: dict[Fraction, GeometricMechanism] = {}
         shares, size = self._blocks, change(self)
         rest = size / Fraction(self._most(shares))
         for share in shares.values():
             if share not in known:
-                part = given if share * rest == 1 else total * share * rest
+                part = given if share * rest == 1 else total.part(share * rest)
                 if every is None:
                     known[share] = GeometricMechanism(part, size, bounds)
                 else:
-                    parts = [each * share * rest for each in every]
+                    parts = [each.part(share * rest) for each in every]
                     known[share] = TierMechanism(part, parts, size, bounds)
         return {block: known[share] for block, share in shares.items()}
 
@@ -498,7 +502,8 @@ def mechanisms_by(
     if found.sensitivity < layout.sensitivity:
         raise ValueError(
             f"mechanism has sensitivity {found.sensitivity}, but one individual changes this "
-            f"table by up to {layout.sensitivity}: give epsilon={float(found.epsilon):g} instead "
+            f"table by up to {layout.sensitivity}: give epsilon={parameters.text(found.epsilon)} "
+            f"instead "
             f"of the mechanism, or a mechanism with sensitivity={layout.sensitivity}"
         )
     if len(set(layout._blocks.values())) > 1:
@@ -549,7 +554,7 @@ def losses(
 
 def loss(layout: Layout, mechanisms: Mapping[Block, GeometricMechanism]) -> Fraction | float:
     """Return the exact privacy loss of all noisy counts together for one individual."""
-    rates = {block: each.rate for block, each in mechanisms.items()}
+    rates = {block: exact_loss(each, 1) for block, each in mechanisms.items()}
     if math.inf in rates.values():
         return math.inf
     return Fraction(layout._most({block: Fraction(rate) for block, rate in rates.items()}))
@@ -823,11 +828,7 @@ def _margins(
         if isinstance(pair, tuple) and len(pair) == 2:
             sums[label], share = pair
             try:
-                part = Fraction(
-                    parameters.in_range(
-                        "share", parameters.exact("share", share), "", lambda x: 0 < x < 1
-                    )
-                )
+                part = Fraction(parameters.in_range("share", share, "", lambda x: 0 < x < 1))
             except (TypeError, ValueError, OverflowError):
                 # Do not show the share: the pair may be two counts.
                 raise ValueError(

@@ -139,7 +139,7 @@ class ChosenLimit:
         )
 
     def __repr__(self) -> str:
-        loss = _notebook.short(self.table.epsilon)
+        loss = parameters.text(self.table.epsilon)
         return (
             f"<ChosenLimit: {self.name} = {self.limit}, for {float(100 * self.share):.6g}% of "
             f"{self.table.design.name}, privacy loss {loss}>"

@@ -84,10 +84,9 @@ class SumAndCount(Withheld):
         (Fraction(1, 2), Fraction(1, 2), [('ages', 1.0)])
 
         """
-        total = parameters.positive_fraction("epsilon", parameters.exact("epsilon", epsilon))
+        total = parameters.read(parameters.loss("epsilon", epsilon))
         wanted = "a number above 0 and below 1"
-        exact = parameters.exact("share", share)
-        part = Fraction(parameters.in_range("share", exact, wanted, lambda x: 0 < x < 1))
+        part = Fraction(parameters.in_range("share", share, wanted, lambda x: 0 < x < 1))
         how: dict[str, Any] = dict(publishing)
         old, save = how.pop("corrects", None), how.pop("save", None)
         if not isinstance(old, NoisySumAndCount | None):
@@ -99,7 +98,7 @@ class SumAndCount(Withheld):
             name: _release.prepare(
                 table.design,
                 None,
-                epsilon=total * each,
+                epsilon=total.part(each),
                 corrects=None if old is None else old[name],
                 count_id=table._count_id,
                 save=paths.get(name),
@@ -188,7 +187,7 @@ class NoisySumAndCount(Bundle):
         0.1
 
         """
-        return decimals.up(self.epsilon)
+        return decimals.least(self.epsilon)
 
     def mean(
         self, by: Columns | None = None, *, alpha: Real | None = None, simultaneous: bool = False

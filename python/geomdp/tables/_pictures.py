@@ -264,7 +264,7 @@ def published_rows(
     of = f" for all {len(names):,} at once" if chosen else ""
     style: dict[str, Any] = {
         "color": VERMILION,
-        "label": f"estimate, epsilon {float(epsilon):g}, {_percent(alpha)} intervals{of}",
+        "label": f"estimate, epsilon {parameters.text(epsilon)}, {_percent(alpha)} intervals{of}",
     }
     fill: dict[str, Any] = {"alpha": 0.4, "color": VERMILION}
     if borders is not None:
@@ -306,7 +306,7 @@ def published_table(
     near = reaches < _OPEN
     reach = math.ceil(reaches[near].max(initial=0))
     what = "estimates" if near.all() else "estimates that reach no bound"
-    stated = _all_within(what, reach, f"epsilon {float(epsilon):g}", alpha)
+    stated = _all_within(what, reach, f"epsilon {parameters.text(epsilon)}", alpha)
     names = [list(map(_text, side)) for side in sides]
     counts = np.rint(drawn[0]).astype(np.int64)
     return _draw_table(ax, counts, names, titles, stated=stated, drawn="estimate")
@@ -470,7 +470,7 @@ def _check_mechanism(mechanism: Any) -> None:
 def _of_mechanism(mechanism: GeometricMechanism) -> str:
     """Return the epsilon of a mechanism as text."""
     of = f" at sensitivity {mechanism.sensitivity}" if mechanism.sensitivity != 1 else ""
-    return f"epsilon {float(mechanism.epsilon):g}{of}"
+    return f"epsilon {parameters.text(mechanism.epsilon)}{of}"
 
 
 def _percent(alpha: Real) -> str:

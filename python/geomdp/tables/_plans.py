@@ -72,7 +72,7 @@ def parts(design: Layout, epsilon: Real) -> dict[Any, Fraction]:
     assert design.tables is not None
     keys = list(design.tables)
     found = np.full(len(keys), 1.0 / len(keys))
-    total = parameters.positive_fraction("epsilon", parameters.exact("epsilon", epsilon))
+    total = parameters.positive_fraction("epsilon", epsilon)
     variance = _variances(design, float(total)) or (
         lambda thousandths: _variance(_with(design, keys, thousandths), epsilon)
     )

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from geomdp import _identity
 from geomdp._inputs import parameters
-from geomdp.mechanism import GeometricMechanism
+from geomdp._inputs.parameters import Typed
+from geomdp.mechanism import GeometricMechanism, readings
 from geomdp.tables import (
     _about,
     _layout,
@@ -82,8 +83,9 @@ def _release(
     if len(facts["mechanisms"]) > len(design.blocks):
         raise ValueError("it has mechanisms of other depths")
     _fractions(each["rate"] for each in facts["mechanisms"])
+    ratio = _over_drawn(design, facts)
     mechanisms = {
-        tuple(each["depths"]): _of_tier(facts, of_facts(each, _layout.change(design)))
+        tuple(each["depths"]): _of_tier(facts, of_facts(each, _layout.change(design), ratio))
         for each in facts["mechanisms"]
     }
     if not isinstance(facts["label"], str | None):
@@ -121,9 +123,26 @@ def _of_tier(facts: Mapping[str, Any], noise: GeometricMechanism) -> GeometricMe
     """Return a noise as that of a tier, if the table is one of several precisions."""
     if (tier := _tier(facts)) is None:
         return noise
-    part = Fraction(noise.epsilon) / fraction(facts["epsilon"])
-    epsilons = [part * each for each in tier.epsilons]
-    return TierMechanism(noise.epsilon, epsilons, noise.sensitivity, noise.bounds)
+    own = readings(noise).part(Fraction(noise.sensitivity))
+    part = own.stated / fraction(facts["epsilon"])
+    epsilons = [parameters.by_value(each).part(part) for each in tier.epsilons]
+    return TierMechanism(own, epsilons, noise.sensitivity, noise.bounds)
+
+
+def _over_drawn(design: Design, facts: Mapping[str, Any]) -> Fraction:
+    """Return the stated loss over the loss that noise was made for: a decimal, over a float."""
+    rates = {tuple(each["depths"]): fraction(each["rate"]) for each in facts["mechanisms"]}
+    if facts["top"] is not None:
+        drawn = sum(rates.values(), Fraction()) * facts["top"] * steps(design)
+    elif rates.keys() == {*design.blocks}:
+        drawn = Fraction(design._most(rates))
+    else:  # They are refused later.
+        return Fraction(1)
+    if facts["rest"] is not None:
+        drawn += fraction(facts["rest"]["rate"]) * _layout.change_of_sum(design)
+    ratio = fraction(facts["epsilon"]) / drawn
+    # Half a unit in the last place of a float. Any other loss is refused later.
+    return ratio if 1 <= ratio <= 1 / (1 - Fraction(1, 2**53)) else Fraction(1)
 
 
 def _kind(facts: Mapping[str, Any]) -> Callable[[_Known, Contents], NoisyTable | NoisyGroups | Top]:
@@ -220,7 +239,8 @@ def _top(known: _Known, contents: Contents) -> Top:
     cells = np.ravel_multi_index(places, design._axes.sizes)
     [given] = mechanisms.values()
     change = cells.size * steps(design)
-    own = {block: GeometricMechanism(given.rate * change, change) for block in mechanisms}
+    each = readings(given).part(Fraction(change))
+    own = {block: GeometricMechanism(each, change) for block in mechanisms}
     top = Top(design, own, *known[2:], cells=cells, **_said(contents))
     stated = contents.facts["top"], given.bounds, contents.facts["rounded"]
     if stated != (np.unique(cells).size, None, None) or (top.ranks != contents.counts).any():
@@ -252,7 +272,8 @@ def _rest_of(known: _Known, contents: Contents) -> Rest | None:
     if said is None:
         return None
     given = dict(zip(design.levels, _decoded(said["labels"]), strict=True))
-    mechanism = of_facts(said, _layout.change_of_sum(design))
+    [group] = map(readings, known[1].values())
+    mechanism = of_facts(said, _layout.change_of_sum(design), group.stated / group.drawn)
     if mechanism.bounds is not None:
         raise ValueError("its row for the rest has bounds")
     return Rest(_rest.labels(design, given), mechanism)
@@ -364,8 +385,9 @@ def _dated(level: Any) -> Any:
     return level
 
 
-def of_facts(said: Mapping[str, Any], sensitivity: int) -> GeometricMechanism:
-    """Return the noise that a file states."""
+def of_facts(said: Mapping[str, Any], sensitivity: int, ratio: Fraction) -> GeometricMechanism:
+    """Return the noise that a file states, whose stated loss is `ratio` times the drawn one."""
     bounds = said["bounds"]
-    epsilon = fraction(said["rate"]) * sensitivity
+    drawn = fraction(said["rate"]) * sensitivity
+    epsilon: Any = drawn if ratio == 1 else Typed(drawn * ratio, drawn)
     return GeometricMechanism(epsilon, sensitivity, None if bounds is None else tuple(bounds))

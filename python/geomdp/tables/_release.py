@@ -246,8 +246,8 @@ def draw_tiers(
     noisy = [np.empty_like(exact) for _ in tiers]
     for block, each in finest.mechanisms.items():
         assert isinstance(each, TierMechanism)
-        own = GeometricMechanism(each.epsilon, each.sensitivity, each.bounds)
-        drawn = own.tiers(exact[parts[block]], each.epsilons[:-1], threads=finest.threads)
+        own = GeometricMechanism(each._epsilon, each.sensitivity, each.bounds)
+        drawn = own.tiers(exact[parts[block]], each._epsilons[:-1], threads=finest.threads)
         for whole, counts in zip(noisy, drawn.values(), strict=True):
             whole[parts[block]] = counts
     return [

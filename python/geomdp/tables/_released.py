@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp import _notebook
+from geomdp._inputs import parameters
 from geomdp._numerics import decimals
 from geomdp.tables import _about, _fields, _file, _layout, _native, _rounding
 from geomdp.tables._native import Coded, Library
@@ -164,7 +165,7 @@ class Released:
         >>> table.release(epsilon="0.1").privacy_loss()
         0.1
         """
-        return decimals.up(self.epsilon)
+        return decimals.least(self.epsilon)
 
     def to_dict(self) -> dict[Any, int]:
         """Return the noisy counts by level, or by tuple of levels.
@@ -313,7 +314,7 @@ class Released:
         }
 
     def _text(self) -> str:
-        loss = f"privacy loss {_notebook.short(self.epsilon)} for one individual"
+        loss = f"privacy loss {parameters.text(self.epsilon)} for one individual"
         tier = "" if self._tier is None else f", the tier {self._tier.name}"
         rounded = "" if self._rounded is None else f", rounded to multiples of {self._rounded}"
         return f"{self._title()}{tier}{rounded}, {loss}"

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp._inputs import parameters
+from geomdp._inputs.parameters import Typed
 from geomdp.mechanism import GeometricMechanism, exact_loss
 from geomdp.tables import _layout, _levels, _rounding
 from geomdp.tables._exact import saturated
@@ -54,24 +55,23 @@ class Rest(NamedTuple):
         return max(low[0], 0), max(high[1], 0)
 
 
-def asked(design: Layout, rest: Any, epsilon: Any) -> tuple[Rest, Fraction | float]:
+def asked(design: Layout, rest: Any, epsilon: Any) -> tuple[Rest, Typed]:
     """Return the row that is asked for, and what it leaves of epsilon, or refuse it."""
     if not isinstance(rest, tuple) or len(rest) != 2:
         wanted = 'a pair of a label and its share of epsilon, such as ("others", 0.1)'
         raise TypeError(parameters.foreign("rest", rest, wanted))
     try:
-        share = parameters.exact("rest", rest[1])
-        part = Fraction(parameters.in_range("rest", share, "", lambda x: 0 < x < 1))
+        part = Fraction(parameters.in_range("rest", rest[1], "", lambda x: 0 < x < 1))
     except (TypeError, ValueError, OverflowError):
         # Do not show the share: the pair may be two counts.
         raise ValueError(
             "rest has a share that is not accepted: give a pair of a label and a number above 0 "
             "and below 1"
         ) from None
-    whole = parameters.exact("epsilon", epsilon)
-    noise = GeometricMechanism(whole * part, _layout.change_of_sum(design))
+    whole = parameters.read(parameters.loss("epsilon", epsilon))
+    noise = GeometricMechanism(whole.part(part), _layout.change_of_sum(design))
     noise.certificate(np.int64)  # One without a plan is refused here.
-    return Rest(labels(design, rest[0]), noise), whole * (1 - part)
+    return Rest(labels(design, rest[0]), noise), whole.part(1 - part)
 
 
 def labels(design: Layout, given: Any) -> tuple[Any, ...]:

@@ -84,7 +84,7 @@ class Bundle(Mapping[str, NoisyTable]):
     def __repr__(self) -> str:
         counts = _notebook.many(self[[*self][-1]].design.cells, "count")
         each = ", ".join(
-            f"{name} at epsilon {_notebook.short(table.epsilon)}" for name, table in self.items()
+            f"{name} at epsilon {parameters.text(table.epsilon)}" for name, table in self.items()
         )
         return f"<{type(self).__name__} of {counts}: {each}>"
 

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 
 from geomdp import _notebook
 from geomdp._inputs import arrays, parameters
-from geomdp._inputs.parameters import Bounds, Integer, Real
+from geomdp._inputs.parameters import Bounds, Integer, Real, Typed
 from geomdp.certificate import Certificate
 from geomdp.mechanism import GeometricMechanism, limits
 from geomdp.tiers import TierPlans, errors_of, prepared
@@ -43,10 +43,9 @@ def checked(tiers: Any) -> dict[Tier, Fraction]:
         parameters.check_text("tiers", name)
         if not name:
             raise ValueError(parameters.refusal("tiers", name, "names that are not empty"))
-    given = [parameters.exact("tiers", each) for each in tiers.values()]
-    found = [parameters.positive_fraction("tiers", each) for each in given]
+    found = [parameters.positive_fraction("tiers", each) for each in tiers.values()]
     if len(found) < 2 or any(not one < finer for one, finer in pairwise(found)):
-        pairs = [(name, str(each)) for name, each in zip(tiers, found, strict=True)]
+        pairs = [(name, parameters.text(each)) for name, each in zip(tiers, found, strict=True)]
         raise ValueError(
             f"tiers = {parameters.shown(pairs)} are not accepted: give two or more {_WANTED}"
         )
@@ -103,23 +102,23 @@ class TierMechanism(GeometricMechanism):
 
     def __init__(
         self,
-        epsilon: Real,
-        epsilons: Sequence[Real],
+        epsilon: Real | Typed,
+        epsilons: Sequence[Real | Typed],
         sensitivity: Integer = 1,
         bounds: Bounds | None = None,
     ) -> None:
-        super().__init__(parameters.exact("epsilon", epsilon), sensitivity, bounds)
-        given = tuple(parameters.exact("epsilons", each) for each in epsilons)
+        super().__init__(epsilon, sensitivity, bounds)
+        given = tuple(epsilons)
         finest = GeometricMechanism(given[-1], sensitivity, bounds)
         self._epsilons = finest._tier_epsilons(given[:-1])
-        if self._epsilon not in self._epsilons:
-            wanted = f"one of {parameters.shown(self._epsilons)}"
-            raise ValueError(parameters.refusal("epsilon", self._epsilon, wanted))
+        if parameters.read(self._epsilon) not in map(parameters.read, self._epsilons):
+            wanted = f"one of {', '.join(map(parameters.text, self.epsilons))}"
+            raise ValueError(parameters.refusal("epsilon", epsilon, wanted))
 
     @property
     def epsilons(self) -> tuple[int | float | Fraction, ...]:
         """The privacy loss of each tier, the smallest first."""
-        return self._epsilons
+        return tuple(map(parameters.plain, self._epsilons))
 
     def certificate(self, dtype: DTypeLike | None = None, *, tight: bool = False) -> Certificate:
         """Return the errors of this tier's distribution, with the certificate of all tiers.
@@ -145,7 +144,7 @@ class TierMechanism(GeometricMechanism):
             dtype = arrays.dtype_for(self._bounds)
         ends = limits(self, arrays.integer_dtype(dtype))
         _, plans = prepared(self._epsilons, self._sensitivity, ends)
-        errors = errors_of(plans, self._epsilon)
+        errors = errors_of(plans, self.epsilon)
         known = {each.name: getattr(errors, each.name) for each in fields(errors)}
         return _TierCertificate(**known, plans=plans)
 
@@ -155,7 +154,7 @@ class TierMechanism(GeometricMechanism):
     _noisy = _tier_epsilons = top = from_scale = _draw  # type: ignore[assignment]
 
     def _key(self) -> Any:
-        return *super()._key(), self._epsilons
+        return *super()._key(), *map(parameters.read, self._epsilons)
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         return type(self), (self._epsilon, self._epsilons, self._sensitivity, self._bounds)
@@ -163,6 +162,6 @@ class TierMechanism(GeometricMechanism):
     def __repr__(self) -> str:
         bounds = "" if self._bounds is None else f", bounds={self._bounds}"
         return (
-            f"{type(self).__name__}({self._epsilon!r}, {self._epsilons!r}, "
+            f"{type(self).__name__}({self.epsilon!r}, {self.epsilons!r}, "
             f"sensitivity={self._sensitivity}{bounds})"
         )

@@ -163,7 +163,7 @@ class Top(Released):
         return _pictures.published_names(
             list(self.to_dict()),
             ", ".join(self.design.levels),
-            f"{stated}, epsilon {float(self.epsilon):g}",
+            f"{stated}, epsilon {parameters.text(self.epsilon)}",
             ax=ax,
         )
 
@@ -202,7 +202,7 @@ def mechanism_for(design: Layout, k: Any, epsilon: Any) -> GeometricMechanism:
             f"a search among {cells} cells is not accepted, since each gets noise: give a design "
             f"of at most {MOST_CELLS}"
         )
-    mechanism = GeometricMechanism(parameters.exact("epsilon", epsilon), number * steps(design))
+    mechanism = GeometricMechanism(epsilon, number * steps(design))
     mechanism.top(np.zeros(1, np.int64))  # One without a plan, or of a scale too large, is refused.
     return mechanism
 

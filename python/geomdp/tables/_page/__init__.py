@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from geomdp._inputs import parameters
 from geomdp._notebook import many
 from geomdp.tables import _about
 
@@ -171,6 +172,11 @@ def _digest(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
+def _loss(number: Fraction) -> str:
+    """Return a privacy loss as a decimal that equals it, or rounded up if there is no short one."""
+    return parameters.text(number) if parameters.is_typed(number) else _up(number)
+
+
 def _up(number: Fraction) -> str:
     """Return a positive number with four digits, rounded up."""
     digits = 3 - math.floor(math.log10(number))
@@ -238,7 +244,7 @@ def _noise(facts: Mapping[str, Any], epsilon: Fraction) -> str:
         finer = [x for x in map(Fraction, facts["tier"]["epsilons"]) if x > epsilon]
         noise += f" This is the tier {facts['tier']['name']} of a table at several precisions."
         if finer:
-            others = " and ".join(map(_up, finer))
+            others = " and ".join(map(_loss, finer))
             noise += (
                 f" More precise ones exist, with a privacy loss of {others}. Readers who have one "
                 "of those need only the most precise."
@@ -277,7 +283,7 @@ def _sentences(facts: Mapping[str, Any]) -> list[str]:
     if facts["part_of"] is not None:
         limits += (
             " The rows are steps of a stream, whose privacy loss for one record is "
-            f"{_up(Fraction(facts['part_of']))} in all."
+            f"{_loss(Fraction(facts['part_of']))} in all."
         )
     if facts["totals"]:
         limits += (
@@ -286,8 +292,8 @@ def _sentences(facts: Mapping[str, Any]) -> list[str]:
         )
     return [
         _noise(facts, epsilon),
-        f"The privacy loss, epsilon, is {_up(epsilon)}: for somebody who knows all other records, "
-        f"{guess} change by a factor of at most {_up(odds)}.",
+        f"The privacy loss, epsilon, is {_loss(epsilon)}: for somebody who knows all other "
+        f"records, {guess} change by a factor of at most {_up(odds)}.",
         limits,
         "Intervals are for the counts as they are after these limits. They allow for the noise, "
         "but not for errors in the data or for sampling error.",

@@ -135,7 +135,7 @@ class Stream:
         steps = parameters.at_least("horizon", horizon, 1)
         if steps > LONGEST:
             raise ValueError(parameters.refusal("horizon", steps, f"at most {LONGEST}"))
-        loss = parameters.positive_fraction("epsilon", parameters.exact("epsilon", epsilon))
+        loss = parameters.positive_fraction("epsilon", epsilon)
         given = None if arity is None else parameters.at_least("arity", arity, 2)
         for name, most in (("l0", l0), ("linf", linf)):
             parameters.at_least(name, most, 1)
@@ -183,7 +183,8 @@ class Stream:
 
     def _set(self, horizon: int, epsilon: Fraction, arity: int, levels: int) -> None:
         self._horizon, self._epsilon, self._arity, self._levels = horizon, epsilon, arity, levels
-        self._mechanism = GeometricMechanism(epsilon / levels)
+        # The file keeps what was stated, and no more.
+        self._mechanism = GeometricMechanism(parameters.by_value(epsilon).part(Fraction(1, levels)))
 
     @property
     def horizon(self) -> int:
@@ -593,7 +594,7 @@ class Stream:
     def __repr__(self) -> str:
         return (
             f"<Stream: {self.released} of {many(self._horizon, 'step')} released, "
-            f"epsilon {float(self._epsilon)}, arity {self._arity}, levels {self._levels}>"
+            f"epsilon {parameters.text(self._epsilon)}, arity {self._arity}, levels {self._levels}>"
         )
 
 
