@@ -22,7 +22,7 @@ from flint import arb, ctx, fmpq
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from exact import censored
+from exact import censored, stated
 from geomdp import GeometricMechanism
 from geomdp._inputs.arrays import DTYPES
 from geomdp._numerics import moments
@@ -64,7 +64,7 @@ from_scale = GeometricMechanism.from_scale
 
 
 def real(value: Real) -> arb:
-    exact = Fraction(value)
+    exact = stated(value)
     return arb(fmpq(exact.numerator, exact.denominator))
 
 
@@ -99,7 +99,7 @@ def has_accuracy(scale: Real, accuracy: int, alpha: Real, tail: str = ">", n: in
     least = accuracy + 1 if tail == ">" else accuracy
     if least <= 0 or not scale:
         return alpha == 1 or least > 0
-    return has_tail(1 / Fraction(scale), least, alpha, n)
+    return has_tail(1 / stated(scale), least, alpha, n)
 
 
 def is_accuracy(scale: Real, alpha: Real, accuracy: int, tail: str = ">", n: int = 1) -> bool:
@@ -123,7 +123,7 @@ def is_scale(accuracy: Real, alpha: Real, scale: float, tail: str = ">", n: int 
 def is_greatest(holds: Callable[[Fraction], bool], alpha: Real, scale: float) -> bool:
     if math.isinf(scale) or alpha == 1:
         return math.isinf(scale) and alpha == 1
-    if scale and not holds(1 / Fraction(scale)):
+    if scale and not holds(1 / stated(scale)):
         return False
     if scale == GREATEST:
         return True
@@ -140,12 +140,12 @@ def is_epsilon(
     if not epsilon:
         return False
     if not math.isinf(epsilon):
-        if not has_tail(Fraction(epsilon) / Fraction(sensitivity), steps, alpha, n):
+        if not has_tail(stated(epsilon) / stated(sensitivity), steps, alpha, n):
             return False
         if epsilon == TINIEST:
             return True
     before = Fraction(math.nextafter(epsilon, 0)) * (1 - TIE)
-    return not has_tail(before / Fraction(sensitivity), steps, alpha, n)
+    return not has_tail(before / stated(sensitivity), steps, alpha, n)
 
 
 def is_rounded_up(value: float, exact: Callable[[], arb]) -> bool:
@@ -213,7 +213,7 @@ def test_accuracy_of_epsilon(
 ) -> None:
     accuracy = epsilon_to_accuracy(epsilon, alpha, sensitivity=sensitivity, n=n, tail=tail)
     assert type(accuracy) is int
-    assert is_accuracy(Fraction(sensitivity) / Fraction(epsilon), alpha, accuracy, tail, n)
+    assert is_accuracy(stated(sensitivity) / stated(epsilon), alpha, accuracy, tail, n)
 
 
 def bracket(value: Callable[[], arb], bits: int) -> tuple[Fraction, Fraction]:
@@ -231,7 +231,7 @@ def bracket(value: Callable[[], arb], bits: int) -> tuple[Fraction, Fraction]:
 @settings(deadline=None, max_examples=100)
 @given(st.floats(0.05, 1e6), st.integers(0, 300), st.sampled_from([200, 400, 1500]))
 def test_levels_just_below_and_above_a_tail(scale: float, a: int, bits: int) -> None:
-    rate = 1 / Fraction(scale)
+    rate = 1 / stated(scale)
     below, above = bracket(lambda: log_tail(rate, a + 1).exp(), bits)
     assert 0 < above - below < above / 2 ** (bits - 60)
     assert scale_to_accuracy(scale, above) == a
@@ -304,11 +304,11 @@ def test_inverses_round_ties_to_the_safe_side(epsilon: float, a: int, bits: int)
     # At these levels the least epsilon is too close to a float for any fixed number of digits. They
     # have at most the 14,000 bits that are accepted.
     a = min(a, int(9000 / epsilon) - 1)
-    below, above = bracket(lambda: log_tail(Fraction(epsilon), a + 1).exp(), bits)
+    below, above = bracket(lambda: log_tail(stated(epsilon), a + 1).exp(), bits)
     assert accuracy_to_epsilon(a, below) == math.nextafter(epsilon, math.inf)
     assert accuracy_to_epsilon(a, above) in (epsilon, math.nextafter(epsilon, math.inf))
     scale = 1 / epsilon
-    below, above = bracket(lambda: log_tail(1 / Fraction(scale), a + 1).exp(), bits)
+    below, above = bracket(lambda: log_tail(1 / stated(scale), a + 1).exp(), bits)
     assert accuracy_to_scale(a, below) == math.nextafter(scale, 0)
     assert accuracy_to_scale(a, above) in (scale, math.nextafter(scale, 0))
 
@@ -360,7 +360,7 @@ def test_inverse_by_the_note(accuracy: Real, alpha: Real, sensitivity: Real) -> 
     if alpha == 1:
         assert (scale, epsilon) == (math.inf, 0)
         return
-    ratio = Fraction(sensitivity) / Fraction(accuracy)
+    ratio = stated(sensitivity) / Fraction(accuracy)
     assert is_rounded_up(epsilon, lambda: log_ratio(ratio, alpha))
 
     def holds(rate: Fraction) -> bool:
@@ -374,7 +374,7 @@ def test_inverse_by_the_note(accuracy: Real, alpha: Real, sensitivity: Real) -> 
 
 def opendp_accuracy(scale: Real, alpha: Real) -> arb:
     """Return where ``2 q**a / (1 + q) = alpha``, for a real number a."""
-    rate = 1 / Fraction(scale)
+    rate = 1 / stated(scale)
     return (log_tail(rate, 0) - real(alpha).log()) / real(rate)
 
 
@@ -522,7 +522,7 @@ def test_integers_beyond_int64(function: Callable[..., Any]) -> None:
     is_epsilons = function.func is epsilon_to_accuracy  # type: ignore[attr-defined]
     # On both sides of the limit, and far beyond.
     for scale, wanted in ((2.0**61, np.int64), (2.0**62, object), (10**400, object)):
-        value = 1 / Fraction(scale) if is_epsilons else scale
+        value = 1 / stated(scale) if is_epsilons else scale
         result = function([value, 1], 0.05)
         assert result.dtype == wanted
         assert result.tolist() == [function(value, 0.05), function(1, 0.05)]
@@ -588,7 +588,7 @@ def test_decimal_context_of_the_caller_does_not_matter(context: decimal.Context)
 def ideal_distribution(scale: Real, R: int, bits: int = 400) -> Distribution:
     """Return the distribution of ``clamp(x + Z)`` by equation 2.1, to more than these bits."""
     with mpmath.workprec(bits + 100 + 8 * R):
-        pmfs = [censored(1 / Fraction(scale), R, x) for x in range(R + 1)]
+        pmfs = [censored(1 / stated(scale), R, x) for x in range(R + 1)]
         return Distribution([[int(mass * 2**bits) for mass in row] for row in pmfs], 2**bits)
 
 
@@ -619,7 +619,7 @@ def accuracies_are_right(scale: Real, R: int, alpha: Real, lower: int = -3) -> b
     )
     counts = range(-4, R + 5)
     found = mechanism.accuracy(alpha, counts=[lower + count for count in counts]).tolist()
-    exact = Fraction(alpha)
+    exact = stated(alpha)
     for count, a in zip(counts, found, strict=True):
         out = max(-count, count - R, 0)
         # Never too small, and too large only within the distance of the two distributions.
@@ -798,7 +798,7 @@ def simultaneous_is_right(scale: Real, R: int, alpha: Real) -> bool:
         sampled_distribution(scale, R),
         slack_of(scale, R),
     )
-    exact = Fraction(alpha)
+    exact = stated(alpha)
 
     def allows(dist: Distribution, counts: list[int], a: int, level: Fraction) -> bool:
         return dist.allows([dist.beyond(x, a) for x in counts], level)
@@ -842,8 +842,8 @@ def test_simultaneous_accuracy_of_many_counts(
 ) -> None:
     mechanism = from_scale(scale, None if R is None else (0, R))
     a = simultaneous_accuracy(mechanism, alpha, n=n)
-    assert mechanism.accuracy(alpha) <= a <= mechanism.accuracy(Fraction(alpha) / n)
-    rate = 1 / Fraction(scale)
+    assert mechanism.accuracy(alpha) <= a <= mechanism.accuracy(stated(alpha) / n)
+    rate = 1 / stated(scale)
     width = 2**64 - 1 if R is None else R
     if a >= width // 2:
         return
@@ -899,7 +899,7 @@ def covers(scale: Real, R: int, alpha: Real, bounds: tuple[int, int], dtype: str
             x = min(max(true - bounds[0], 0), R)
             covered = (lower <= true) & (true <= upper)
             missed = sum(itertools.compress(dist.masses[x], (~covered).tolist()))
-            if not dist.allows([missed], Fraction(alpha)):
+            if not dist.allows([missed], stated(alpha)):
                 return False
     return True
 
@@ -929,7 +929,7 @@ def test_one_sided_intervals_are_minimal(scale: Real, R: int) -> None:
         a = R - lower
         assert upper == 2**63 - 1
         # A count at the lower bound has the upper tail only.
-        assert a == 0 or not ideal.allows([ideal.beyond(0, a - 1)], Fraction(alpha) - slack)
+        assert a == 0 or not ideal.allows([ideal.beyond(0, a - 1)], stated(alpha) - slack)
         reach = a if a < R else 2**63 - 1
         assert mechanism.confidence_interval(0, alpha, side="upper") == (0, reach)
 
@@ -996,7 +996,7 @@ def test_intervals_of_ints_and_of_bounds_beyond_int64() -> None:
 def test_moments_are_those_of_each_distribution(kind: Any) -> None:
     # test_moments.py checks their values.
     for scale, lower, upper in itertools.product((0.7, Fraction(25, 3)), (-2, 0), (1, 14)):
-        rate, mechanism = 1 / Fraction(scale), from_scale(scale, (lower, upper))
+        rate, mechanism = 1 / stated(scale), from_scale(scale, (lower, upper))
         counts = [*range(lower - 3, upper + 4), 40, -40]
         for count in counts:
             exact = {

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
 
-from exact import power, real
+from exact import power, real, stated
 from geomdp import GeometricMechanism
 from geomdp._inputs.arrays import DTYPES
 from geomdp.distribution import CensoredGeometric, TwoSidedGeometric
@@ -104,7 +104,7 @@ def check(dist: Any, k: int, exact: dict[str, mpf], distance: int) -> None:
 
 def reach(scale: float | Fraction) -> int:
     """Return about where the probabilities underflow."""
-    return int(760 * Fraction(scale)) + 3
+    return int(760 * stated(scale)) + 3
 
 
 def places(scale: float | Fraction) -> list[int]:
@@ -113,7 +113,7 @@ def places(scale: float | Fraction) -> list[int]:
     powers = {2**n + d for n in (8, 21, 31, 32, 33, 52, 53, 54, 62, 63) for d in (-1, 0, 1)}
     top = min(reach(scale), 2**64 - 1)
     along = {top * n // 47 for n in range(48)} | {int(top**share) for share in (0.3, 0.6, 0.9)}
-    deep = {int(Fraction(scale) * n) for n in (700, 708, 709, 720, 740, 743, 744, 745, 746)}
+    deep = {int(stated(scale) * n) for n in (700, 708, 709, 720, 740, 743, 744, 745, 746)}
     return sorted(d for d in near | powers | along | deep | {2**64 - 1} if d < 2**64)
 
 
@@ -122,7 +122,7 @@ def places(scale: float | Fraction) -> list[int]:
 
 @pytest.mark.parametrize("scale", [*SCALES, *EXTREME], ids=lambda scale: f"{float(scale):.6g}")
 def test_noise_is_accurate(scale: float | Fraction) -> None:
-    dist, rate = TwoSidedGeometric(scale), 1 / Fraction(scale)
+    dist, rate = TwoSidedGeometric(scale), 1 / stated(scale)
     for distance in places(scale):
         for k in {distance, -distance, -distance - 1}:
             if -(2**63) <= k < 2**63:
@@ -140,7 +140,7 @@ def test_releases_are_accurate(scale: float | Fraction, bounds: tuple[int, int])
         edges = {bound + d for bound in bounds for d in (-1, 0, 1)}
         for k in {k for k in near if lower <= k <= upper} | edges | {least, greatest}:
             if least <= k <= greatest:
-                check(dist, k, release(1 / Fraction(scale), center, bounds, k), abs(k - center))
+                check(dist, k, release(1 / stated(scale), center, bounds, k), abs(k - center))
 
 
 @settings(deadline=None)
@@ -153,8 +153,8 @@ def test_releases_are_accurate_at_random_places(
     lower, upper = min(ends), max(ends)
     dist = CensoredGeometric(center, scale, (lower, upper))
     distance = abs(k - min(max(center, lower), upper))
-    check(dist, k, release(1 / Fraction(scale), center, (lower, upper), k), distance)
-    check(TwoSidedGeometric(scale), k, noise(1 / Fraction(scale), k), abs(k))
+    check(dist, k, release(1 / stated(scale), center, (lower, upper), k), distance)
+    check(TwoSidedGeometric(scale), k, noise(1 / stated(scale), k), abs(k))
 
 
 # Arguments of every kind
@@ -285,7 +285,7 @@ def test_quantiles_are_the_least_that_reach_a_level(name: str, scale: float | Fr
 @pytest.mark.parametrize("scale", [2.0**41, 1e15, 1e18, 2.0**64, 1e300])
 def test_quantiles_of_large_scales_are_close(scale: float) -> None:
     q = PROBABILITIES[PROBABILITIES < 1]
-    rate = real(1 / Fraction(scale))
+    rate = real(1 / stated(scale))
     edge = mpmath.log1p(mpmath.exp(-rate))
     for level, lower, upper in zip(
         q.tolist(), TwoSidedGeometric(scale).ppf(q), TwoSidedGeometric(scale).isf(q), strict=True
@@ -358,8 +358,8 @@ def near(computed: float, exact: mpf, factor: Any = 1) -> bool:
 
 @pytest.mark.parametrize("scale", [s for s in SCALES if s < 1e30], ids=float)
 def test_moments_of_noise(scale: float | Fraction) -> None:
-    dist, rate = TwoSidedGeometric(scale), mpf(1) / Fraction(scale).numerator
-    rate *= Fraction(scale).denominator
+    dist, rate = TwoSidedGeometric(scale), mpf(1) / stated(scale).numerator
+    rate *= stated(scale).denominator
     a = mpmath.exp(-rate)
     assert dist.mean() == 0
     assert near(dist.var(), 2 * a / (1 - a) ** 2)
@@ -381,7 +381,7 @@ def test_moments_are_sums(scale: float | Fraction) -> None:
         outputs = range(bounds[0], bounds[1] + 1)
         for center in {bounds[0] - 1, bounds[0], 7, bounds[1]}:
             dist = CensoredGeometric(center, scale, bounds)
-            masses = [release(1 / Fraction(scale), center, bounds, k)["pmf"] for k in outputs]
+            masses = [release(1 / stated(scale), center, bounds, k)["pmf"] for k in outputs]
             mean = mpmath.fdot(masses, outputs)
             square = mpmath.fdot(masses, [(k - mean) ** 2 for k in outputs])
             entropy = -sum(p * mpmath.log(p) for p in masses)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
 
-from exact import power, real, rejected
+from exact import power, real, rejected, stated
 from geomdp.notes.rejection import calibrated_epsilon, loss, pmf
 
 EPSILONS = [1e-12, 1e-3, 0.03, 0.1, math.log(2), 1, Fraction(7, 3), 5, 40, 300]
@@ -50,11 +50,11 @@ def reaches(bound: Any, rate: Any, n: int) -> bool:
     """Return whether a bound is at least the exact privacy loss."""
     if bound == math.inf:
         return True
-    room = Fraction(bound) - Fraction(rate)
+    room = stated(bound) - stated(rate)
     if room <= 0 or n == 1:
         return room >= 0 if n == 1 or not rate else False
     # Beyond 2000 the excess is less than any difference of the numbers drawn.
-    return rate > 2000 or bool(real(room) >= excess(Fraction(rate), n))
+    return rate > 2000 or bool(real(room) >= excess(stated(rate), n))
 
 
 @each_epsilon

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from mpmath import mpf
 
-from exact import noise, real, tail
+from exact import noise, real, stated, tail
 from geomdp import GeometricMechanism
 from geomdp._numerics import sums
 from geomdp.accuracy import (
@@ -79,10 +79,10 @@ def test_sums_of_masses_are_right() -> None:
 
 def test_sum_accuracy_of_many_counts_is_the_fourier_transforms() -> None:
     for scale, n in ((10, 10**4), (0.3, 10**4), (3, 10**5), (100, 57)):
-        rate = 1 / Fraction(scale)
+        rate = 1 / stated(scale)
         for alpha in (0.5, 0.05, 1e-4):
             t = sum_accuracy(from_scale(scale), n, alpha)
-            assert t == sums._by_fourier(rate, {1: n}, Fraction(alpha))
+            assert t == sums._by_fourier(rate, {1: n}, stated(alpha))
             assert t == pytest.approx(normal(scale, n, alpha), rel=0.05)
     assert sum_accuracy(from_scale(1e9), 10**4, 0.05) == pytest.approx(
         normal(1e9, 10**4, 0.05), rel=1e-3
@@ -179,7 +179,7 @@ def test_coverage_of_sums_over_all_tapes(scale: Any, R: int, weights: list[int])
                         for x, y in zip(true, released, strict=True)
                     )
                     missed[true] = missed.get(true, 0) + mass
-        assert all(Fraction(mass, total) <= Fraction(alpha) for mass in missed.values())
+        assert all(Fraction(mass, total) <= stated(alpha) for mass in missed.values())
         assert alpha < 0.5 or missed
 
 
@@ -199,7 +199,7 @@ def test_coverage_of_sums_of_many_counts_at_a_bound(scale: Any) -> None:
         for x, masses in enumerate(dist.masses):
             if not low <= n * x <= high:
                 missed[x] += ways * math.prod(map(pow, masses, times))
-    assert all(Fraction(m, dist.total**n) <= Fraction(alpha) for m in missed.values())
+    assert all(Fraction(m, dist.total**n) <= stated(alpha) for m in missed.values())
     assert missed[1]
 
 
@@ -321,7 +321,7 @@ def test_coverage_of_ratios_over_all_tapes(
             for i, j in np.ndindex(R + 1, R + 1)
             if not lower[i, j] <= ratio <= upper[i, j]
         )
-        assert Fraction(missed, total) <= Fraction(alpha)
+        assert Fraction(missed, total) <= stated(alpha)
         narrow += missed > 0
     assert narrow
 

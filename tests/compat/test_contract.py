@@ -19,6 +19,7 @@ import geomdp.compat.opendp
 import geomdp.measurement as m
 import unsigned
 from draws import Setting
+from exact import stated
 from geomdp import GeometricMechanism
 from geomdp._inputs.arrays import DTYPES
 from geomdp.compat import diffprivlib, smartnoise
@@ -63,7 +64,7 @@ def of_smartnoise(scale: Any, bounds: Bounds, dtype: str, vector: bool) -> Noise
     return partial(
         smartnoise.simple_geometric_mechanism,
         epsilon=Fraction(1, 3),
-        sensitivity=Fraction(scale) / 3,
+        sensitivity=stated(scale) / 3,
         min=lower,
         max=upper,
         enforce_constant_time=vector,
@@ -71,7 +72,7 @@ def of_smartnoise(scale: Any, bounds: Bounds, dtype: str, vector: bool) -> Noise
 
 
 def of_diffprivlib(scale: Any, bounds: Bounds, dtype: str, vector: bool) -> Noise:
-    epsilon = 1 / Fraction(scale) if scale else math.inf
+    epsilon = 1 / stated(scale) if scale else math.inf
     # There, a single count has 64 bits.
     if bounds is None and (vector or dtype in {"int64", "uint64"}):
         return diffprivlib.Geometric(epsilon=epsilon).randomise
@@ -80,7 +81,7 @@ def of_diffprivlib(scale: Any, bounds: Bounds, dtype: str, vector: bool) -> Nois
 
 
 def of_folded(scale: Any, _bounds: Bounds, _dtype: str, _: bool) -> Noise:
-    epsilon = 1 / Fraction(scale)
+    epsilon = 1 / stated(scale)
     return diffprivlib.GeometricFolded(epsilon=epsilon, lower=-(2**62), upper=2**62 - 1).randomise
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from exact import stated
 from geomdp.accuracy import scale_to_accuracy
 from geomdp.compat.smartnoise import (
     accuracy_to_privacy_usage,
@@ -61,7 +62,7 @@ def test_accuracy_and_privacy_usage_are_those_of_the_note(
     number: Any, alpha: Any, sensitivity: Any
 ) -> None:
     """They pass to geomdp.accuracy, whose tests have the formulas and what is refused."""
-    scale = Fraction(sensitivity) / Fraction(number)
+    scale = stated(sensitivity) / stated(number)
     found = privacy_usage_to_accuracy(number, alpha, sensitivity)
     assert found == scale_to_accuracy(scale, alpha, method="ceiling")
     # The note's formula is symmetric: epsilon times accuracy is sensitivity times ln(1 / alpha).

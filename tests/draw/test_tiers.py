@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
 
+from exact import stated
 from geomdp import GeometricMechanism, testing
 from geomdp._kernel import core
 from geomdp.tiers import TierPlans
@@ -43,8 +44,8 @@ def test_verifies(chain: list[Any], bounds: tuple[int, int] | None) -> None:
     found = plans(chain, bounds)
     report = verify_tiers(found.to_json())
     assert found.holds
-    assert report.rates == tuple(Fraction(epsilon) for epsilon in chain[::-1])
-    assert report.rates == tuple(Fraction(epsilon) for epsilon in found.epsilons)
+    assert report.rates == tuple(stated(epsilon) for epsilon in chain[::-1])
+    assert report.rates == tuple(stated(epsilon) for epsilon in found.epsilons)
     for epsilon, bound in zip(found.epsilons, report.total_variation, strict=True):
         assert bound <= found.total_variation(epsilon) <= 2**-47
     # The finest tier is a release of its epsilon, but for the mass of its floor.

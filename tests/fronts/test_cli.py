@@ -29,6 +29,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import geomdp
+from exact import stated
 from geomdp import GeometricMechanism, accounting, accuracy, cli
 from geomdp._inputs.arrays import DTYPES
 from geomdp.tables._files import delimited
@@ -721,7 +722,7 @@ def test_printed_epsilon_is_least(a: int, alpha: float, sensitivity: int, n: int
 def test_printed_total_is_that_of_library(losses: list[str], delta: str) -> None:
     given = cli._parser().parse_args(["compose", "--delta", delta, *losses])
     text = given.run(given).split("\n")[0]
-    library = geomdp.accounting.compose([Fraction(loss) for loss in losses], Fraction(delta))
+    library = geomdp.accounting.compose([stated(loss) for loss in losses], stated(delta))
     # The decimal number may be below the float.
     assert Fraction(library) <= Fraction(text)
     assert float(text) in (library, math.nextafter(library, math.inf))
@@ -751,7 +752,7 @@ def test_float_reprs_are_accepted(number: float) -> None:
     # Likewise all digits, without an exponent.
     for text in (repr(number), str(Decimal(number))):
         assert cli._number(text) == text
-    assert Fraction(str(Decimal(number))) == Fraction(number)
+    assert Fraction(str(Decimal(number))) == stated(number)
 
 
 NO_NUMBERS = [

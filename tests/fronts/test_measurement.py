@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import geomdp.measurement as m
+from exact import stated
 from geomdp._inputs.arrays import DTYPES
 from geomdp.accounting import compose
 from geomdp.measurement import (
@@ -89,7 +90,7 @@ def test_map_is_exact_loss_rounded_up(space: Any, scale: Any, d_in: int) -> None
         m.make_geometric(*space, scale, (0, 0)),
         m.make_base_geometric(scale, (0, 0), space[0], float),
     ):
-        check_rounded_up(measurement.map(d_in), d_in / Fraction(scale))
+        check_rounded_up(measurement.map(d_in), d_in / stated(scale))
 
 
 @settings(deadline=None)
@@ -107,7 +108,7 @@ def test_map_is_exact_loss_rounded_up(space: Any, scale: Any, d_in: int) -> None
 @example(space_of("i32", True), 5e-324, 1)
 def test_map_to_float32_is_exact_loss_rounded_up(space: Any, scale: Any, d_in: int) -> None:
     measurement = m.make_base_geometric(scale, (0, 0), space[0], "f32")
-    check_rounded_up_to_float32(measurement.map(d_in), d_in / Fraction(scale))
+    check_rounded_up_to_float32(measurement.map(d_in), d_in / stated(scale))
 
 
 def test_map_ignores_numpy_error_state() -> None:
@@ -149,9 +150,9 @@ def test_check_agrees_with_map(scale: Any, d_in: int, d_out: Any) -> None:
     assert all(measurement.check(d_in, infinite) for infinite in (math.inf, np.float32("inf")))
     if 0 < loss < math.inf:
         assert measurement.check(d_in, loss)
-        assert measurement.check(d_in, Fraction(loss))
+        assert measurement.check(d_in, stated(loss))
         assert not measurement.check(d_in, math.nextafter(loss, 0))
-        assert not measurement.check(d_in, Fraction(loss) * Fraction(2**80 - 1, 2**80))
+        assert not measurement.check(d_in, stated(loss) * Fraction(2**80 - 1, 2**80))
 
 
 # Constructor of the proof
@@ -397,7 +398,7 @@ def test_chain_map(scale: Any, d_in: int) -> None:
         if d_in == 0 or scale == 0:
             assert loss == (math.inf if d_in else 0)
         else:
-            check_rounded_up(loss, factor * d_in / Fraction(scale))
+            check_rounded_up(loss, factor * d_in / stated(scale))
         assert chain.check(d_in, loss)
 
 
@@ -506,10 +507,10 @@ def test_composition_map_is_exact_sum_rounded_up(parts: Any, d_in: int) -> None:
     chains = [
         TRIPLE >> m.then_count() >> m.then_geometric(scale, (0, 0))
         if factor == 3
-        else RECORDS >> m.then_count() >> m.then_geometric(Fraction(scale) / factor, (0, 0))
+        else RECORDS >> m.then_count() >> m.then_geometric(stated(scale) / factor, (0, 0))
         for scale, factor in parts
     ]
-    exact = d_in * sum(factor / Fraction(scale) for scale, factor in parts)
+    exact = d_in * sum(factor / stated(scale) for scale, factor in parts)
     nested = m.make_composition([m.make_composition(chains[:1]), *(c >> abs for c in chains[1:])])
     for together in (m.make_composition(chains), m.make_composition(tuple(chains[::-1])), nested):
         check_rounded_up(together.map(d_in), exact)

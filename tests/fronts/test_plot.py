@@ -29,7 +29,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 from matplotlib.text import Text
 
-from exact import noise, real, tail
+from exact import noise, real, stated, tail
 from geomdp import GeometricMechanism, tables
 from geomdp.accuracy import simultaneous_accuracy
 from geomdp.distribution import CensoredGeometric
@@ -476,7 +476,7 @@ def test_guesses_are_those_of_a_release_that_tells_most(epsilon: Any, ax: Axes) 
     _, below, above = (np.asarray(line.get_ydata(), np.float64) for line in ax.lines)
     before = np.asarray(ax.lines[0].get_xdata(), np.float64)
     assert (before[0], before[-1]) == (0, 1)
-    truth = 1 / (1 + mpmath.exp(-real(Fraction(epsilon))))
+    truth = 1 / (1 + mpmath.exp(-real(stated(epsilon))))
     for p, least, most in zip(before, below, above, strict=True):
         after = [
             p * told / (p * told + (1 - p) * (1 - told)) if 0 < p < 1 else p

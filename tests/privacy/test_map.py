@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from exact import stated
 from geomdp import GeometricMechanism
 from geomdp._inputs.arrays import DTYPES
 from strategies import MAX, check_rounded_up, positive_numbers
@@ -37,7 +38,7 @@ counting = st.one_of(
 @example(Fraction(2**54 + 1, 2**1075), 1, 1)
 def test_privacy_loss_is_rounded_up(epsilon: float | Fraction, sensitivity: int, d_in: int) -> None:
     mechanism = GeometricMechanism(epsilon, sensitivity)
-    check_rounded_up(mechanism.privacy_loss(d_in), Fraction(epsilon) * d_in / sensitivity)
+    check_rounded_up(mechanism.privacy_loss(d_in), stated(epsilon) * d_in / sensitivity)
 
 
 @settings(deadline=None)
@@ -49,9 +50,7 @@ def test_privacy_loss_is_rounded_up(epsilon: float | Fraction, sensitivity: int,
 @example(5e-324, 1)
 @example(1.7976931348623157e308, 1)
 def test_privacy_loss_of_a_scale_is_rounded_up(scale: float | Fraction, d_in: int) -> None:
-    check_rounded_up(
-        GeometricMechanism.from_scale(scale).privacy_loss(d_in), d_in / Fraction(scale)
-    )
+    check_rounded_up(GeometricMechanism.from_scale(scale).privacy_loss(d_in), d_in / stated(scale))
 
 
 @settings(deadline=None)

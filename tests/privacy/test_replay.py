@@ -32,6 +32,7 @@ import geomdp.measurement as m
 import geomdp.tables.duckdb
 import geomdp.tables.polars
 import geomdp.tiers
+from exact import stated
 from geomdp import GeometricMechanism, _identity, tables
 from geomdp.accounting import Budget, _journal
 from geomdp.cli import main
@@ -434,7 +435,7 @@ def replay(run: Any, pair: list[pl.DataFrame], seed: int) -> None:
     for one, two in zip(first, recorder.calls, strict=True):
         assert (one.rate, one.public) == (two.rate, two.public)
         spent += one.rate * sum(abs(x - y) for x, y in zip(one.exact, two.exact, strict=True))
-    assert spent <= Fraction(loss)
+    assert spent <= stated(loss)
 
 
 @pytest.mark.parametrize("name", ENTRIES)

@@ -18,6 +18,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from exact import stated
 from geomdp import GeometricMechanism, _identity, accounting
 from geomdp._numerics import sums
 from geomdp.tables import Design, Hierarchy, NoisyTable
@@ -165,7 +166,7 @@ def test_intervals_hold_by_enumeration(
         monkeypatch.setattr(Workload, "most", 0)
     given, epsilons, most = SMALL[name]
     tree = Hierarchy(given, leaves_only=True)
-    mechanisms = [GeometricMechanism(Fraction(each)) for each in epsilons]
+    mechanisms = [GeometricMechanism(stated(each)) for each in epsilons]
     rates = [float(each.rate) for each in mechanisms]
     outcomes, masses, left = all_noise(np.array(rates)[tree._tree.depths], most)
     assert left < 1e-3

@@ -20,6 +20,7 @@ import pandas as pd
 import pytest
 
 import geomdp
+from exact import stated
 from geomdp import GeometricMechanism, _identity, _new_file
 from geomdp.accounting import Budget
 from geomdp.tables import Design, Hierarchy, _top
@@ -493,7 +494,7 @@ def test_the_interval_of_a_sum_has_the_noise_of_both(epsilons: Any, alpha: float
     one, two = (FLAT.release(epsilon=each) for each in epsilons)
     found = one.plus(two, alpha=alpha)
     assert (found["estimate"] == one.frame["count"] + two.frame["count"]).all()
-    wanted = least([float(Fraction(each)) for each in epsilons], alpha)
+    wanted = least([float(stated(each)) for each in epsilons], alpha)
     assert (found["upper"] - found["estimate"] == wanted).all()
     assert (found["lower"] == (found["estimate"] - wanted).clip(0)).all()
     assert two.plus(one, alpha=alpha).equals(found)

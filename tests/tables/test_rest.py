@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import geomdp
+from exact import stated
 from geomdp import GeometricMechanism, _identity, accounting, accuracy
 from geomdp.tables import Design, _layout, _release, _rest
 from geomdp.tables._rest import Rest
@@ -97,7 +98,7 @@ def test_a_row_is_there_whether_or_not_a_group_is_left_out(tmp_path: Path) -> No
 
 
 def row(design: Design, rate: Any) -> Rest:
-    return Rest(("x",), GeometricMechanism(Fraction(rate)))
+    return Rest(("x",), GeometricMechanism(stated(rate)))
 
 
 def each_choice(shown: np.ndarray) -> Iterator[np.ndarray]:

@@ -19,6 +19,7 @@ from draw_pictures import stream_table
 from numpy.typing import NDArray
 
 import geomdp
+from exact import stated
 from geomdp import GeometricMechanism, accuracy
 from geomdp._numerics import moments
 from geomdp.accounting import Budget, _journal
@@ -212,7 +213,7 @@ def test_simultaneous_intervals_divide_alpha(path: Path) -> None:
     # 4 starts and stops of three steps, once, and those of fewer steps twice and three times.
     asked = [(span, now) for now in (1, 2, 3) for span in spans(now)]
     lower, upper = stream.interval(0, 3, 0.05, simultaneous=True)
-    reach = accuracy.sum_accuracy(stream.mechanism, 2, Fraction(0.05) / (len(asked) * 2))
+    reach = accuracy.sum_accuracy(stream.mechanism, 2, stated(0.05) / (len(asked) * 2))
     assert ((upper - lower) == 2 * reach).all()
 
 

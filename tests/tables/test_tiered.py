@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import geomdp
+from exact import stated
 from geomdp import GeometricMechanism, tables
 from geomdp.accounting import Budget
 from geomdp.tables import Design, NoisyTiers, TierMechanism
@@ -124,7 +125,7 @@ def test_intervals_of_a_tier_cover_by_its_own_law(r: int, alpha: float) -> None:
                 for p, low, high in zip(row, ends["lower"], ends["upper"], strict=True)
                 if not low <= x <= high
             )
-            assert missed <= Fraction(alpha)
+            assert missed <= stated(alpha)
 
 
 def test_errors_are_those_of_the_tier() -> None:

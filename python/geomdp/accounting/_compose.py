@@ -178,7 +178,7 @@ def rdp(loss: Real, order: Real) -> float:
     --------
     >>> from geomdp.accounting import rdp
     >>> rdp(1, 2)
-    0.7353256640555192
+    0.7353256640555194
 
     """
     exact = not_negative("loss", loss)

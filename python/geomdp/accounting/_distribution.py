@@ -244,7 +244,7 @@ def loss_distribution(
     >>> from geomdp import GeometricMechanism, accounting
     >>> table = accounting.loss_distribution(GeometricMechanism(0.1), l0=3, linf=4)
     >>> table.epsilon_at(), round((30 * table).epsilon_at(delta=1e-6), 2)
-    (1.2000000000000002, 21.76)
+    (1.2, 21.76)
 
     """
     if as_mechanism(mechanism).rate == math.inf:
