@@ -5,6 +5,8 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
+from exact import stated
+
 MAX = 2**64 - 1
 
 positive_floats = st.one_of(
@@ -30,5 +32,5 @@ distances = st.one_of(
 
 def check_rounded_up(loss: float, exact: Fraction) -> None:
     assert type(loss) is float
-    assert loss >= exact
-    assert math.nextafter(loss, -math.inf) < exact or loss == exact == 0
+    assert loss == math.inf or stated(loss) >= exact
+    assert stated(math.nextafter(loss, -math.inf)) < exact or loss == exact == 0

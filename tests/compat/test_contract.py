@@ -178,7 +178,7 @@ def test_calls_and_copies_draw_fresh_noise(name: str) -> None:
     # Noise of 57 bits: a repeat means reused randomness. Among fewer than 1000 draws, two are equal
     # by chance with probability below 1e-10.
     make = of_folded if name == "folded" else INTERFACES[name].make
-    one, many = (make(2.0**56, None, "int64", form) for form in (False, True))
+    one, many = (make(2**56, None, "int64", form) for form in (False, True))
     pairs = [(one, many)] * 2
     if "opendp" not in name:
         pairs += [(copy.deepcopy(one), copy.deepcopy(many))]

@@ -146,7 +146,8 @@ class Setting:
         dtype: str = "int64",
         sensitivity: int = 1,
     ) -> None:
-        self.mechanism = GeometricMechanism(epsilon, sensitivity, bounds)
+        # A Fraction, so that the noise is for exactly this number.
+        self.mechanism = GeometricMechanism(Fraction(epsilon), sensitivity, bounds)
         self.dtype = np.dtype(dtype)
         self.certificate = self.mechanism.certificate(dtype)
         limits = np.iinfo(dtype)

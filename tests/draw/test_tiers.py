@@ -44,8 +44,8 @@ def test_verifies(chain: list[Any], bounds: tuple[int, int] | None) -> None:
     found = plans(chain, bounds)
     report = verify_tiers(found.to_json())
     assert found.holds
-    assert report.rates == tuple(stated(epsilon) for epsilon in chain[::-1])
-    assert report.rates == tuple(stated(epsilon) for epsilon in found.epsilons)
+    assert report.rates == tuple(min(stated(x), Fraction(x)) for x in chain[::-1])
+    assert list(found.epsilons) == chain[::-1]
     for epsilon, bound in zip(found.epsilons, report.total_variation, strict=True):
         assert bound <= found.total_variation(epsilon) <= 2**-47
     # The finest tier is a release of its epsilon, but for the mass of its floor.
@@ -166,7 +166,8 @@ def test_every_tier_of_full_width_is_private(chain: list[Any], r: int) -> None:
 def check_laws(found: TierPlans, r: int) -> None:
     document = json.loads(found.to_json())
     law: list[list[Fraction]] = []
-    for tier, stated in reversed([*zip(document["tiers"], found.tiers, strict=True)]):
+    tiers = [*zip(document["tiers"], found.tiers, found.epsilons, strict=True)]
+    for tier, said, epsilon in reversed(tiers):
         law = times(law, step_law(tier)) if law else step_law(tier)
         ratio = max(
             max(p, q) / min(p, q)
@@ -181,9 +182,9 @@ def check_laws(found: TierPlans, r: int) -> None:
             inner = [(1 - a) / (1 + a) * a ** abs(y - x) for y in range(r + 1)]
             ideal = [a**x / (1 + a), *inner[1:-1], a ** (r - x) / (1 + a)]
             away = sum((abs(real(p) - q) for p, q in zip(row, ideal, strict=True)), arb(0)) / 2
-            assert away <= arb(stated.certificate.total_variation)
+            assert away <= arb(said.certificate.total_variation)
             for level in (Fraction(1, 20), Fraction(1, 10**6)):
-                reach = found.accuracy(rate, level)
+                reach = found.accuracy(epsilon, level)
                 missed = sum(p for y, p in enumerate(row) if abs(y - x) > reach)
                 assert missed <= level
 
@@ -243,9 +244,10 @@ def test_each_tier_has_a_tape_of_its_own() -> None:
 def test_tiers_of_one_object() -> None:
     mechanism = GeometricMechanism("1/2", sensitivity=3, bounds=(0, 100))
     tiers = mechanism.tiers([50, 60], ["0.1", Fraction(1, 4)])
-    assert [*tiers] == [Fraction(1, 10), Fraction(1, 4), Fraction(1, 2)]
+    assert [*tiers] == [0.1, Fraction(1, 4), Fraction(1, 2)]
     assert (tiers["0.1"] == tiers[Fraction(1, 10)]).all()
-    assert 0.1 not in tiers  # It is not 1/10.
+    assert (tiers["0.1"] == tiers[0.1]).all()
+    assert Fraction(0.1) not in tiers  # It is not 1/10.
     assert "0.25" in tiers
     assert len(tiers) == 3
     again = pickle.loads(pickle.dumps(tiers))

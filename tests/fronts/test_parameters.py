@@ -4,6 +4,7 @@ import copy
 import inspect
 import math
 import pickle
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -11,22 +12,27 @@ import numpy as np
 import pytest
 
 from geomdp import GeometricMechanism
+from geomdp._inputs import parameters
+from geomdp.mechanism import exact_loss
 
 NUMBERS: list[tuple[Any, Fraction]] = [
     (1, Fraction(1)),
     (2**80, Fraction(2**80)),
     (10**400, Fraction(10**400)),
-    (0.1, Fraction(3602879701896397, 2**55)),
-    (1e308, Fraction(int(1e308))),
-    (5e-324, Fraction(1, 2**1074)),
+    (0.1, Fraction(1, 10)),
+    (1e308, Fraction(10**308)),
+    (5e-324, Fraction(5, 10**324)),
+    ("0.3", Fraction(3, 10)),
+    (Decimal("0.7"), Fraction(7, 10)),
+    (Fraction(3, 10), Fraction(3, 10)),
     (Fraction(1, 3), Fraction(1, 3)),
     (Fraction(10**400, 3), Fraction(10**400, 3)),
     (Fraction(1, 10**400), Fraction(1, 10**400)),
     (np.int8(3), Fraction(3)),
     (np.uint64(2**64 - 1), Fraction(2**64 - 1)),
-    (np.float16(0.1), Fraction(819, 2**13)),
-    (np.float32(0.1), Fraction(13421773, 2**27)),
-    (np.float64(0.1), Fraction(3602879701896397, 2**55)),
+    (np.float16(0.1), Fraction(1, 10)),
+    (np.float32(0.1), Fraction(1, 10)),
+    (np.float64(0.1), Fraction(1, 10)),
 ]
 MECHANISMS: list[GeometricMechanism] = [
     GeometricMechanism(0.1),
@@ -44,20 +50,25 @@ each_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 
 
 @pytest.mark.parametrize(("value", "exact"), NUMBERS, ids=lambda v: repr(v)[:30])
-def test_epsilon_is_exact(value: Any, exact: Fraction) -> None:
+def test_epsilon_is_what_was_typed(value: Any, exact: Fraction) -> None:
+    """Noise is made for the lesser reading of a float or of text, and is exact for others."""
     mechanism = GeometricMechanism(value, sensitivity=7)
-    assert mechanism.epsilon == value
+    typed = isinstance(value, float | np.floating | Decimal | str)
+    drawn = min(exact, Fraction(float(exact))) if typed else exact
+    assert mechanism.epsilon == (float(exact) if typed else value)
+    assert exact_loss(mechanism, 7) == exact
     assert mechanism.sensitivity == 7
-    assert mechanism.rate == exact / 7
-    assert mechanism.scale == 7 / exact
+    assert mechanism.rate == drawn / 7
+    assert mechanism.scale == 7 / drawn
     assert mechanism.bounds is None
 
 
 @pytest.mark.parametrize(("value", "exact"), NUMBERS, ids=lambda v: repr(v)[:30])
-def test_scale_is_exact(value: Any, exact: Fraction) -> None:
+def test_scale_is_what_was_typed(value: Any, exact: Fraction) -> None:
     mechanism = GeometricMechanism.from_scale(value)
-    assert mechanism.scale == value
-    assert mechanism.rate == 1 / exact
+    typed = isinstance(value, float | np.floating | Decimal | str)
+    assert mechanism.scale == (float(exact) if typed else value)
+    assert 1 / mechanism.rate == (max(exact, Fraction(float(exact))) if typed else exact)
     assert mechanism.epsilon == 1 / exact
     assert mechanism.sensitivity == 1
 
@@ -117,7 +128,7 @@ def test_equal_parameters_compare_equal() -> None:
 
 def test_different_parameters_compare_unequal() -> None:
     different: list[Any] = [
-        *(GeometricMechanism(rate) for rate in (0.1, Fraction(1, 10), np.float32(0.1))),
+        *(GeometricMechanism(rate) for rate in (0.1, Fraction(0.1), 0.3, Fraction(3, 10))),
         *(GeometricMechanism(epsilon, 2) for epsilon in (0.1, 0.2)),
         *(GeometricMechanism(0.1, bounds=(0, upper)) for upper in (1, 2)),
         *(GeometricMechanism.from_scale(0), GeometricMechanism.from_scale(0, (0, 1))),
@@ -143,7 +154,10 @@ def test_notebooks_show_parameters_and_four_lines_of_a_certificate(
 ) -> None:
     html = mechanism._repr_html_()
     certificate = mechanism.certificate()
-    for value in (f"{float(mechanism.epsilon):.6g}", mechanism.bounds or "the limits of the dtype"):
+    for value in (
+        parameters.text(mechanism.epsilon),
+        mechanism.bounds or "the limits of the dtype",
+    ):
         assert f"<td>{value}</td>" in html
     text = certificate._repr_html_()
     assert repr(certificate) == str(certificate)

@@ -8,13 +8,13 @@ import reprlib
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from geomdp._notebook import many
+from geomdp._notebook import many, short
 
 Integer: TypeAlias = int | np.integer[Any]
 #: A float means the decimal that its shortest text states, as strings such as "0.1" or "1/10" do.
@@ -197,7 +197,7 @@ def is_typed(number: Fraction) -> bool:
 def text(number: float | Fraction) -> str:
     """Return a number as a decimal that equals it, if there is a short one, or as a fraction.
 
-    Any other becomes a decimal of twelve digits.
+    Any other is shortened to six digits.
     """
     if isinstance(number, float) and not math.isfinite(number):
         return str(number)
@@ -209,8 +209,7 @@ def text(number: float | Fraction) -> str:
     nearest = _float_of(exact)
     if isinstance(nearest, float):
         return str(nearest)
-    with localcontext(prec=12):
-        return str((Decimal(exact.numerator) / Decimal(exact.denominator)).normalize())
+    return short(exact)
 
 
 def in_range(

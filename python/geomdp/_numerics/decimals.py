@@ -81,7 +81,7 @@ def least(value: Decimal | Fraction | float) -> float:
     found = down(value)
     while math.isfinite(found) and _said(found, value) < value:
         found = math.nextafter(found, math.inf)
-    return found if math.isfinite(found) else up(value)
+    return found
 
 
 def greatest(value: Decimal | Fraction | float) -> float:

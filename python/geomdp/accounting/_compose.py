@@ -34,9 +34,9 @@ def compose(losses: Losses, delta: Real = 0) -> float:
     -------
     float
         The least float that states no less than the exact value, if the losses are equal or have
-        few different sums. Otherwise an upper bound, which never exceeds the sum of the losses or the
-        least epsilon that :func:`rdp` and :func:`zcdp` allow; ``docs/proofs.md``, section 14, says
-        how close it is.
+        few different sums. Otherwise an upper bound, which never exceeds the sum of the losses or
+        the least epsilon that :func:`rdp` and :func:`zcdp` allow; ``docs/proofs.md``, section 14,
+        says how close it is.
 
     Examples
     --------
@@ -100,8 +100,8 @@ def split(total: Real, n: Integer, delta: Real = 0) -> float:
     -------
     float
         At delta 0, the greatest float that states no more than ``total / n``. Otherwise the
-        greatest whose :func:`compose` is at most the total, or the one at delta 0 if that is greater. It is
-        never too large.
+        greatest whose :func:`compose` is at most the total, or the one at delta 0 if that is
+        greater. It is never too large.
 
     Examples
     --------
