@@ -13,9 +13,9 @@ depend on earlier outputs only at delta 0; otherwise fix them in advance.
 >>> from geomdp import accounting
 >>> budget = accounting.Budget(epsilon=1)
 >>> for _ in range(10):
-...     budget.book("0.1")
+...     budget.book(0.1)
 >>> budget.remaining, accounting.compose([0.1] * 10)
-(0.0, 1.0000000000000002)
+(0.0, 1.0)
 """
 
 from geomdp.accounting._bookings import Booking, Protects
