@@ -1,4 +1,4 @@
-"""Installation hints for missing optional libraries."""
+"""Optional libraries: what to install, and versions that nobody has tried."""
 
 import re
 from collections.abc import Iterator
@@ -29,3 +29,22 @@ def _libraries(package: str) -> list[str]:
     wanted = f"extra == '{extra[1]}'"
     pairs = [each.replace('"', "'").split(";") for each in requires("geomdp") or []]
     return [library.strip() for library, *marker in pairs if wanted in "".join(marker)]
+
+
+def tried(package: str, below: str) -> None:
+    """Refuse versions of a package whose internals nobody has tried.
+
+    The requirements in ``pyproject.toml`` have the same limit.
+    """
+    from importlib.metadata import version  # noqa: PLC0415 (slow, and seldom needed)
+
+    found = version(package)
+    if _numbers(found) >= _numbers(below):
+        raise ImportError(
+            f"{package} {found} is not accepted, since geomdp uses its internals and was not tried "
+            f"with it: pip install '{package}<{below}'"
+        )
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", text)[:2]]

@@ -9,8 +9,8 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import DataFrame
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
+from geomdp._extras import tried
 from geomdp.keyed import ReleaseKey
-from geomdp.tables._engines import tried
 
 tried("pyspark", "4.4")
 
