@@ -43,16 +43,16 @@ quick: $(VENV)/.tools ## build in place, ruff, mypy, and the tests of what chang
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
-	$(PY) scripts/checks.py quick
+	$(CHECKS) quick
 
 ## What gates a change: `make test`, then `make gate`, which calls those of these that the change touches
 
-gate: develop    ## everything else that gates a change, with the time of each step
-	$(PY) scripts/checks.py gate
-	$(PYTHON) scripts/plant_faults.py --gate 3
+gate: develop    ## everything else that gates a change, with the time of each step; BASE says what to compare with
+	$(CHECKS) gate
+	$(PY) scripts/plant_faults.py --gate 2
 
-evidence:        ## the state of all checks; WRITE=1 renders the figures on the pages
-	$(CHECKS) $(if $(WRITE),figures --write)
+evidence:        ## the state of all checks on these inputs
+	$(CHECKS)
 
 lint: develop    ## formatters, linters, types, stubs
 	cargo fmt --all --check
@@ -116,7 +116,7 @@ arm64: develop   ## on an emulated AArch64 processor: STEPS of scripts/arm64.sh,
 windows:         ## the tests of the core on Windows, by wine; needs root and Debian
 	bash scripts/windows.sh
 
-faults: $(VENV)/.engines ## plant FAULTS, all unless given, or those OF=core or OF=package; a test must catch each
+faults: $(VENV)/.engines ## plant FAULTS, all unless given; a test must catch each
 	bash scripts/install.sh program coqc coq
 	bash scripts/install.sh program gdb
 	bash scripts/install.sh program valgrind
@@ -124,10 +124,10 @@ faults: $(VENV)/.engines ## plant FAULTS, all unless given, or those OF=core or 
 	bash scripts/install.sh extras site
 	bash scripts/install.sh program chromium
 	$(R_PACKAGES)
-	$(PYTHON) scripts/plant_faults.py $(if $(OF),--of $(OF)) $(FAULTS)
+	$(PY) scripts/plant_faults.py $(FAULTS)
 
-clusters: $(VENV)/.engines ## on Spark, Dask and Ray, with workers that are killed; DAY=1 leaves most to the night
-	$(PY) -m pytest tests/clusters \
+clusters: $(VENV)/.engines ## on Spark, Dask and Ray, or ENGINE, with workers that are killed; DAY=1 leaves most to the night
+	$(PY) -m pytest $(if $(ENGINE),$(addprefix tests/clusters/test_,$(ENGINE).py modules.py),tests/clusters) \
 		tests/privacy/test_tracebacks.py $(if $(DAY),-m "not night")
 
 backends: develop ## the OpenDP backend, against older versions of OpenDP; DAY=1 the oldest
@@ -155,25 +155,29 @@ readers: develop ## the reader in R against the library, and its package: R CMD 
 
 ## Before a release, or by night: all of the gate, whatever was touched, and an hour of searches
 
-nightly: develop ## the whole suite, and every check with inputs that changed since it passed
-	$(MAKE) test ALL=1
-	$(CHECKS) run
-	$(MAKE) faults FAULTS="--checked --owed"
-	$(PY) scripts/mutate.py --since "$$(git rev-list -1 --before=yesterday HEAD)"
-	$(MAKE) mutants BASE="$$(git rev-list -1 --before=yesterday HEAD)"
-	$(PY) benches/around.py --turns 1 # its rows still run; no time decides
+nightly: develop ## every check and fault with inputs that changed since it passed, and mutants of changed lines
+	code=0; \
+	$(CHECKS) run || code=1; \
+	$(MAKE) faults FAULTS="--checked --owed" || code=1; \
+	$(MAKE) mutants BASE="$$(git rev-list -1 --before=yesterday HEAD)" || code=1; \
+	$(MAKE) survivors || code=1; \
+	$(PY) benches/around.py --turns 1 || code=1; \
+	exit $$code # of the last, rows still run; no time decides
+
+survivors: develop ## changes of the package's lines of a day that no test notices, for an hour: a list to read
+	bash scripts/install.sh extras mutants
+	$(PY) scripts/mutate.py
 
 unlucky: develop ## most tests again, in turns with noise as unlucky as one release in a million
 	PYTHONPATH=tests UNLUCKY_SEED=$(or $(SEED),$(shell git rev-parse HEAD)) $(PY) -m pytest \
 		-p unlucky --numprocesses auto \
 		$(addprefix tests/,accounting accuracy compat documents fronts privacy tables)
 
-fuzz: develop    ## fuzz the TARGETS, all unless given, SECONDS_EACH, 60 unless given
-	PYTHON="$(PY)" bash scripts/fuzz.sh $(or $(TARGETS),plan kernel fold coins)
-	$(if $(TARGETS),,PYTHON="$(PY)" bash scripts/fuzz.sh python)
+fuzz: develop    ## fuzz the TARGETS, those of the core unless given, or python, SECONDS_EACH, 60 unless given
+	PYTHON="$(PY)" SEED=$(SEED) bash scripts/fuzz.sh $(or $(TARGETS),plan kernel fold coins)
 
-fuzz-readers: develop ## the readers of files on 26,000 files whose digests fit, in processes of their own: minutes
-	$(PY) tests/tables/fuzz_readers.py
+fuzz-readers: develop ## the readers of files on 26,000 FILES whose digests fit, in processes of their own: minutes
+	$(PY) tests/tables/fuzz_readers.py $(or $(FILES),26000) $(or $(SEED),0)
 
 exhaustive:      ## all tapes of settings with up to 2^DRAW_BITS draws, or else of all: hours; ONLY names a test
 	GEOMDP_DRAW_BITS=$(or $(DRAW_BITS),64) \
@@ -193,14 +197,14 @@ rival-suites: develop ## the test suites of diffprivlib, and of OpenDP with OPEN
 
 ## Hours
 
-long:            ## all of these that are owed
-	$(CHECKS) run exhaustive mutants endurance audit dudect fuzz
+long:            ## before a release: all of these that have a record
+	$(CHECKS) run mutants dudect
 
 mutants:         ## mutation testing of the core: hours; only the lines changed since BASE, if given
 	bash scripts/install.sh crate cargo-mutants
 	bash scripts/mutants.sh $(BASE)
 
-endurance: develop ## 10^10 draws, in constant memory
+endurance: develop ## 10^9 draws, in constant memory
 	$(PY) tests/draw/long_run.py
 
 audit: develop   ## the observed loss of 10^9 draws, against the nominal one

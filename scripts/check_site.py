@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-import gate
+import inputs
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -281,7 +281,7 @@ def main() -> int:
     queries = [*SEARCHES]
     findings = {f"no page: {name}" for name in KINDS.difference(paths, queries)}
     if given.day:
-        paths, queries = (by_day(each, gate.turn()) for each in (paths, queries))
+        paths, queries = (by_day(each, inputs.seed()) for each in (paths, queries))
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         context = browser.new_context(

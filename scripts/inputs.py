@@ -1,35 +1,30 @@
 """What a check reads: the files that its programs import or name, in any commit.
 
 The inputs of a program are its file, the files that these import or name, and so on. A text that is
-the path of a file or folder of the repository names it. `geomdp._core` stands for the Rust code.
-Their hash leaves out comments, docstrings and layout, so that it is of what runs.
+the path of a file or folder of the repository names it, and `geomdp._core` stands for the Rust
+code. Their hash leaves out comments, docstrings and layout, so that it is of what runs. grimp,
+which checks our layers, sees neither tests nor texts nor other commits.
 """
 
 import ast
-import atexit
 import os
-import pickle
 import re
 import subprocess
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Iterable
+from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Rust code by crate; each has what it depends on.
-RUST = {
-    "core": ["rust/core/src/", "rust/core/Cargo.toml", "Cargo.lock", ".cargo/config.toml"],
-    "binding": ["rust/core/src/", "rust/core/Cargo.toml", "Cargo.lock", ".cargo/config.toml",
-                "rust/python/"],
-}  # fmt: skip
-STRINGS = r'"(?:\\.|[^"\\])*"|r(?P<h>#+)".*?"(?P=h)'
-#: What does not run, by the end of a file's name.
+CORE = ["rust/core/src/", "rust/core/Cargo.toml", "Cargo.lock", ".cargo/config.toml"]
+RUST = {"rust:core": CORE, "rust:binding": [*CORE, "rust/python/"]}
+#: What does not run, by the end of a file's name; strings stay.
 LEFT_OUT = {
-    "rs": rf"({STRINGS})|//[^\n]*|/\*.*?\*/|\s+",
+    "rs": r'("(?:\\.|[^"\\])*"|r(?P<h>#+)".*?"(?P=h))|//[^\n]*|/\*.*?\*/|\s+',
     "v": r"(\"[^\"]*\")|\(\*.*?\*\)|\s+",
     "toml": r"()^\s*#[^\n]*\n|^\s*\n",
     "sh": r"()^\s*#(?!!)[^\n]*\n|^\s*\n",
@@ -43,40 +38,31 @@ def git(*arguments: str, **environment: str) -> str:
     ).stdout
 
 
-class Blobs:
-    """The contents of files, by the hash that git gives them."""
-
-    def __init__(self) -> None:
-        pipe = subprocess.PIPE
-        self.git = subprocess.Popen(
-            ["git", "cat-file", "--batch"], cwd=ROOT, stdin=pipe, stdout=pipe
-        )
-
-    def __call__(self, name: str) -> bytes:
-        assert self.git.stdin and self.git.stdout
-        self.git.stdin.write(f"{name}\n".encode())
-        self.git.stdin.flush()
-        size = int(self.git.stdout.readline().split()[2])
-        return self.git.stdout.read(size + 1)[:-1]
+@cache
+def blobs() -> subprocess.Popen[bytes]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(["git", "cat-file", "--batch"], cwd=ROOT, stdin=pipe, stdout=pipe)
 
 
 @cache
 def blob(name: str) -> bytes:
-    return blobs()(name)
-
-
-@cache
-def blobs() -> Blobs:
-    return Blobs()
+    """Return the contents of a file, by the hash that git gives them."""
+    batch = blobs()
+    assert batch.stdin
+    assert batch.stdout
+    batch.stdin.write(f"{name}\n".encode())
+    batch.stdin.flush()
+    size = int(batch.stdout.readline().split()[2])
+    return batch.stdout.read(size + 1)[:-1]
 
 
 class Code(NamedTuple):
-    """What a file of Python has: names of modules, texts, and a hash of what runs."""
+    """What a file of Python has: names of modules, texts, paths, and a hash of what runs."""
 
-    imports: frozenset[tuple[int, str, str]]
-    texts: frozenset[str]
-    used: frozenset[str]
-    paths: frozenset[str]
+    imports: set[tuple[int, str, str]]
+    texts: set[str]
+    used: set[str]
+    paths: set[str]
     hash: str
 
 
@@ -91,58 +77,32 @@ def path_of(node: ast.AST) -> str:
     return "?"
 
 
-def kept(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Keep the results of a function of contents between runs, as long as it does not change."""
-    version = sha256(Path(__file__).read_bytes()).hexdigest()[:8]
-    file = ROOT / f"target/checks/{function.__name__}-{version}.pickle"
-    found: dict[Any, Any] = pickle.loads(file.read_bytes()) if file.exists() else {}
-    size = len(found)
-
-    def save() -> None:
-        if len(found) > size:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            new = file.with_suffix(f".{os.getpid()}")
-            new.write_bytes(pickle.dumps(found))
-            new.replace(file)
-
-    atexit.register(save)
-
-    def wrapped(*key: str) -> Any:
-        if key not in found:
-            found[key] = function(*key)
-        return found[key]
-
-    return wrapped
-
-
-@kept
+@cache
 def code(name: str) -> Code:
     tree = ast.parse(blob(name))
-    imports, texts, used, paths, within = (set() for _ in range(5))
+    found, within = Code(set(), set(), set(), set(), ""), set[str]()
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names):
-                imports.update((0, each.name, "") for each in names)
+                found.imports.update((0, each.name, "") for each in names)
             case ast.ImportFrom(module=module, names=names, level=level):
-                imports.update((level, module or "", each.name) for each in names)
-            case ast.Constant(value=str(text)) if "\n" not in text:
-                texts.update({text, *text.split()} if len(text) < 200 else ())
+                found.imports.update((level, module or "", each.name) for each in names)
+            case ast.Constant(value=str(text)) if "\n" not in text and len(text) < 200:
+                found.texts.update({text, *text.split()})
             case ast.BinOp(op=ast.Div()):
-                paths.add(path_of(node))
+                found.paths.add(path_of(node))
                 within.add(path_of(node.left))
             case ast.Attribute(value=ast.Name(id="geomdp"), attr=attr):
-                used.add(attr)
+                found.used.add(attr)
             case ast.Module() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
                 match node.body:
                     case [ast.Expr(value=ast.Constant(value=str())), *rest]:
                         node.body = rest or [ast.Pass()]
-    return Code(
-        frozenset(imports), frozenset(texts), frozenset(used), frozenset(paths - within),
-        sha256(ast.dump(tree).encode()).hexdigest(),
-    )  # fmt: skip
+    runs = sha256(ast.dump(tree).encode()).hexdigest()
+    return found._replace(paths=found.paths - within, hash=runs)
 
 
-@kept
+@cache
 def hash_of(name: str, suffix: str) -> str:
     """Return a hash of what runs of a file."""
     if suffix == "py":
@@ -151,12 +111,12 @@ def hash_of(name: str, suffix: str) -> str:
         except SyntaxError:
             return name
     if suffix in LEFT_OUT:
-        kept = re.sub(
-            LEFT_OUT[suffix], lambda found: found[1] or " " * (suffix in "rs v"),
-            blob(name).decode(), flags=re.DOTALL | re.MULTILINE,
+        between = " " if suffix in "rs v" else ""
+        left = re.sub(
+            LEFT_OUT[suffix], lambda found: found[1] or between, blob(name).decode(),
+            flags=re.DOTALL | re.MULTILINE,
         )  # fmt: skip
-        # Layout around punctuation is not code either.
-        return sha256(re.sub(r" +", " ", kept).encode()).hexdigest()
+        return sha256(re.sub(r" +", " ", left).encode()).hexdigest()
     return name
 
 
@@ -175,18 +135,19 @@ class Tree:
             head, path = line.split("\t")
             self.files[path] = head.split()[2]
         self.folders = {str(parent) for path in self.files for parent in Path(path).parents}
-        self.reads: dict[str, list[str]] = {}
-        if (table := "scripts/checks.toml") in self.files:
-            self.reads = self.toml(table).get("reads", {})
+        table = "scripts/checks.toml"
+        self.reads = self.toml(table).get("reads", {}) if table in self.files else {}
         roots = self.toml("pyproject.toml")["tool"]["pytest"]["ini_options"]["pythonpath"]
         self.roots = ["python", *roots]
-        self.reached: dict[str, frozenset[str]] = {}
+        self.reached: dict[str, set[str]] = {}
 
-    def toml(self, path: str) -> dict:  # type: ignore[type-arg]
+    def toml(self, path: str) -> dict[str, Any]:
         return tomllib.loads(blob(self.files[path]).decode())
 
     def below(self, path: str) -> set[str]:
-        """Return the files that a path, a folder with its slash or a pattern names."""
+        """Return the files that a path, a folder with its slash, a pattern or a crate names."""
+        if path in RUST:
+            return {file for each in RUST[path] for file in self.below(each)}
         if path in self.files:
             return {path}
         if "*" in path:
@@ -202,7 +163,7 @@ class Tree:
                     return path
         return None
 
-    @cache  # noqa: B019 (few trees)
+    @cached_property
     def homes(self) -> dict[str, str]:
         """Return where the package finds its names as they are used."""
         for node in ast.parse(blob(self.files["python/geomdp/__init__.py"])).body:
@@ -212,44 +173,41 @@ class Tree:
         return {}
 
     def steps(self, path: str) -> set[str]:
-        """Return what a file of Python imports or names: files, and `rust`."""
+        """Return the files that a file of Python imports or names."""
         read, found = code(self.files[path]), set[str]()
         for each in self.reads.get(path, ()):
-            found |= {"rust"} if each == "rust" else self.below(each)
+            found |= self.below(each)
 
         def add(name: str) -> None:
             parts = name.split(".")
             for i in range(1, len(parts) + 1):
-                if file := self.module(".".join(parts[:i])):
-                    found.add(file)
+                found.update(filter(None, [self.module(".".join(parts[:i]))]))
             if name == "geomdp._core":
-                found.add("rust")
+                found.update(self.below("rust:binding"))
 
-        ours = path.startswith("python/")
         package = path.removeprefix("python/").split("/")[:-1]
         for level, module, name in read.imports:
-            base = ".".join([*package[: len(package) - level + 1], *filter(None, [module])])
-            base = base if level else module
+            above = package[: len(package) - level + 1] if level else []
+            base = ".".join([*above, *filter(None, [module])])
             add(base)
             if name:
                 add(f"{base}.{name}")
-            if base == "geomdp" and name in self.homes():
-                add(f"geomdp.{self.homes()[name]}")
-        if not ours:
+            if base == "geomdp" and name in self.homes:
+                add(f"geomdp.{self.homes[name]}")
+        if not path.startswith("python/"):
             for name in read.used:
-                add(f"geomdp.{self.homes().get(name, name)}")
-        for path_ in read.paths:
-            found |= self.below(path_)
+                add(f"geomdp.{self.homes.get(name, name)}")
+        for each in read.paths:
+            found |= self.below(each)
         for text in read.texts:
-            if text in self.files and (text != "pyproject.toml"):
+            if text in self.files and text != "pyproject.toml":
                 found.add(text)
             elif text.rstrip("/") in self.folders and "/" in text:
                 found |= self.below(text)
             elif re.fullmatch(r"[\w.]+", text) and "." in text and (file := self.module(text)):
                 found.add(file)
             elif re.fullmatch(r"[\w.-]+\.\w+", text):
-                beside = f"{Path(path).parent}/{text}"
-                found.update({beside} & self.files.keys())
+                found.update({f"{Path(path).parent}/{text}"} & self.files.keys())
         return found
 
     def closure(self, starts: Iterable[str]) -> set[str]:
@@ -259,13 +217,11 @@ class Tree:
             if (path := left.pop()) in seen:
                 continue
             seen.add(path)
-            if path == "rust":
-                seen.update(file for each in RUST["binding"] for file in self.below(each))
-            elif path.endswith(".py") and path in self.files:
+            if path.endswith(".py"):
                 if path not in self.reached:
-                    self.reached[path] = frozenset(self.steps(path))
+                    self.reached[path] = self.steps(path)
                 left += self.reached[path]
-        return seen - {"rust"}
+        return seen
 
     def key(self, files: Iterable[str], *others: str) -> str:
         """Return a hash of what runs of these files."""
@@ -273,3 +229,24 @@ class Tree:
         for path in sorted(files):
             parts.append(f"{path} {hash_of(self.files[path], path.rsplit('.', 1)[-1])}")
         return sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def seed() -> int:
+    """Return a number that the commit gives: it chooses what a change checks in turn."""
+    return int(git("rev-parse", "HEAD")[:7], 16)
+
+
+def base() -> Tree | None:
+    """Return main where this change began, or BASE; None on main itself, and for BASE=all.
+
+    What landed last is not known there: a clone of main has no other name for the commit before.
+    """
+    for name in [os.environ["BASE"]] if os.environ.get("BASE") else ["origin/main", "main"]:
+        try:
+            found = git("merge-base", "HEAD", name).strip()
+        except subprocess.CalledProcessError:
+            continue
+        main = Tree(found)
+        is_main = git("rev-parse", "HEAD").strip() == found and main.files == Tree().files
+        return None if is_main and name != "HEAD" else main
+    return None

@@ -5,7 +5,7 @@ which browsers draw without scripts. A file outside docs/ that a page links to b
 ``project/``, so the same link works on the site and on a code host; the README is the first page.
 Notebooks are shown with the outputs that `scripts/run_notebooks.py` wrote to dist/notebooks. The
 sessions of the cookbook, the guides and the gallery run, and what they draw and write follows them.
-Pictures have a version for dark pages.
+Pictures have a version for dark pages. Pages show the state of the checks.
 """
 
 import base64
@@ -37,6 +37,7 @@ from geomdp import cli
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
+import checks  # noqa: E402
 import draw_pictures  # noqa: E402
 
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:)([^)\s#]+)(?=[)#])")
@@ -271,6 +272,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if here in FOLLOWING:
         markdown = SESSIONS.sub(lambda m: f"{m[0]}\n{next(following)}\n", markdown)
     markdown = PICTURE.sub(both, markdown)
+    if checks.MARKED.search(markdown):
+        markdown = checks.filled(markdown)
     if here == "api/cli.md":
         markdown += commands()
     markdown = markdown.replace("```python\n>>> ", "```pycon\n>>> ")

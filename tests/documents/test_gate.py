@@ -15,14 +15,47 @@ ROOT = plant_faults.ROOT
 
 
 def test_places_of_faults_and_their_tests_exist() -> None:
-    names = [fault.name for fault in plant_faults.faults()]  # or it exits
-    assert len(set(names)) == len(names) > 300
-    tests = {fault.test.split("::")[0].split()[0] for fault in plant_faults.faults()}
+    found, lost = plant_faults.placed()
+    assert lost == []  # `scripts/plant_faults.py --places` says so too
+    assert len({fault.name for fault in found}) == len(found) > 300
+    tests = {fault.test.split("::")[0].split()[0] for fault in found}
     assert [test for test in tests if test[0] != "-" and not (ROOT / test).is_file()] == []
     # A fault stands beside its test.
     for path in (ROOT / "tests").glob("*/faults.toml"):
         beside = re.findall(r'^\["tests/(\w+)/', path.read_text(), re.MULTILINE)
         assert {*beside} <= {path.parent.name}
+
+
+def test_functions_of_tests_of_faults_exist() -> None:
+    """A test that has another name now would end the run of its fault."""
+    for fault in plant_faults.faults():
+        if plant_faults.by_pytest(fault.test) and "::" in fault.test:
+            file, *names = fault.test.split("[")[0].split("::")
+            assert re.search(rf"\b(def|class) {names[-1]}\b", (ROOT / file).read_text()), fault
+
+
+@pytest.mark.parametrize(("body", "word"), [("x = 1", "MISSED"), ("x = 2", "caught"),
+                                            ("import os; os.abort()", "caught")])  # fmt: skip
+def test_a_forked_fault_is_caught_only_by_a_failure(
+    body: str, word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change of nothing is missed, and what ends a process passes without the fault."""
+    (tmp_path / "a_test.py").write_text(
+        "def test_x():\n    import planted\n    assert planted.x == 1\n"
+    )
+    program = (
+        "import sys; from pathlib import Path; import plant_faults as pf\n"
+        f"site = Path({str(tmp_path)!r})\n"
+        "pf.site_of = lambda number: site\n"
+        "(site / 'planted.py').write_text('x = 1\\n')\n"
+        f"fault = pf.Fault('f', 'python/planted.py', 'x = 1', {body!r}, str(site / 'a_test.py'))\n"
+        "pf.WORKERS = 1\n"
+        "print([word for _, word in pf.forks([fault], float('inf'))])\n"
+    )
+    run = [sys.executable, "-c", program]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "scripts")}
+    done = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == f"{[word]}\n", done.stderr
 
 
 @pytest.mark.parametrize(
@@ -60,16 +93,19 @@ def test_fault_waits_for_a_processor_that_runs_its_code(
     ]
     assert [needs] == looked_for
 
+    placed = plant_faults.faults()
     # The second of these words' faults is in the same code, and its test runs anywhere.
     monkeypatch.setattr(plant_faults, "plant", lambda tree: None)
-    monkeypatch.setattr(plant_faults, "catches", lambda fault, end: fault.name != waiting)
-    monkeypatch.setattr(sys, "argv", ["plant_faults.py", "--gate", "1", waiting])
-    monkeypatch.setattr(plant_faults, "of_the_change", lambda among: among)
+    words = {True: "MISSED", False: "caught"}
+    monkeypatch.setattr(plant_faults, "catches", lambda f, end: (f, words[f.name == waiting]))
+    monkeypatch.setattr(plant_faults, "of_the_change", lambda among: (among, []))
+    monkeypatch.setattr(plant_faults, "placed", lambda: (placed, []))
     for has, status in [("aes avx2", 0), ("aes avx2 avx512dq", 1)]:
         kernel = f"its name: tape by aes; has {has}; lacks what it lacks"
         monkeypatch.setattr(plant_faults, "installed", lambda expression, kernel=kernel: kernel)
-        assert plant_faults.main() == status
-    few, all_ = capsys.readouterr().out.split("1 of 1 faults caught\n")[1].split("\n", 1)
+        assert plant_faults.main(["--gate", "1", waiting]) == status
+    shown = re.sub(r" *(caught|MISSED|left) .*\n", "", capsys.readouterr().out)
+    few, all_ = shown.split("1 of 1 faults caught\n")[1].split("\n", 1)
     assert few == f"not planted, as this processor lacks avx512dq: {waiting}"
     assert all_ == "1 of 2 faults caught\n"
 

@@ -136,7 +136,16 @@ def test_table_of_extras_has_all_for_users() -> None:
     extras = set(
         tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     )
-    for_developers = {"clusters", "demo", "lint", "machine-code", "notebooks", "site", "test"}
+    for_developers = {
+        "clusters",
+        "demo",
+        "lint",
+        "machine-code",
+        "mutants",
+        "notebooks",
+        "site",
+        "test",
+    }
     text = (DOCS / "install.md").read_text()
     assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == extras - for_developers
 

@@ -8,7 +8,7 @@ the rounds, which covers every size of array, to the minimum over the last tenth
 a tenth of the smallest leak, malloc's 32 bytes in each of a million single releases. Short runs
 that leak on purpose come first and must be noticed.
 
-    make endurance       10^10 draws, some minutes
+    make endurance       10^9 draws
     ... --canary          only the short runs
 """
 
@@ -165,7 +165,7 @@ def missed_canaries() -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--draws", type=float, default=1e10)
+    parser.add_argument("--draws", type=float, default=1e9)
     parser.add_argument("--canary", action="store_true", help="the short runs alone")
     arguments = parser.parse_args()
     missed = missed_canaries()
