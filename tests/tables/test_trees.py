@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import optimize
@@ -53,12 +53,20 @@ def costs(x: Ints, values: Ints, weights: NDArray[np.float64]) -> NDArray[np.flo
     return np.asarray((x - values) ** 2 @ np.where(np.isinf(weights), 0.0, weights))
 
 
+#: The light leaf takes all of a public total.
+LIGHT = np.array([-1, 0, 0]), np.array([12, -6, 7]), np.array([np.inf, 8.0, 0.01])
+
+
 @settings(max_examples=300)
+@example(LIGHT)
 @given(problems(9).filter(lambda problem: descent(problem[0]).shape[1] <= 4))
 def test_closest_is_the_closest_of_all_tables(problem: Problem) -> None:
     parent, values, weights = problem
     matrix, public = descent(parent), np.isinf(weights)
-    tables = np.array(list(itertools.product(range(10), repeat=matrix.shape[1]))) @ matrix.T
+    # A leaf above all values has only sums above all values over it, none of them public: one less
+    # is no further away.
+    numbers = range(max(values.max(), 0) + 1)
+    tables = np.array(list(itertools.product(numbers, repeat=matrix.shape[1]))) @ matrix.T
     allowed = tables[(tables[:, public] == values[public]).all(axis=1)]
     found = trees.closest(*problem)
     leaves = ~np.isin(np.arange(len(parent)), parent)
