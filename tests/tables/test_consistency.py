@@ -2,9 +2,11 @@
 
 import itertools
 import math
+import re
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -541,3 +543,33 @@ def test_missing_scipy_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ImportError) as error:
         with_table(FLAT, np.array([1, 2])).consistent()
     assert "pip install 'scipy>=1.16'" in error.value.__notes__[0]
+
+
+# The figures of the page
+
+
+def test_biases_are_those_of_the_page() -> None:
+    text = (Path(__file__).parents[2] / "docs/consistency.md").read_text()
+    rows = re.findall(r"^\| .* \| (-?[\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", text, re.M)
+    known = partial(release_not_private, GeometricMechanism(0.5))
+    true = np.zeros((20, 10), np.int64)
+    true[0] = 100
+    errors: list[list[NDArray[Any]]] = [[] for _ in rows]
+    for run in range(200):
+        cells = known(true, key=run.to_bytes(32))
+        counts = {(0, 1): cells, (0,): known(true.sum(axis=1), key=(1000 + run).to_bytes(32))}
+        alone, *_ = made(true.shape, cells)
+        beside, *_ = made(true.shape, counts.__getitem__, {1: "0.5"})
+        estimates = (
+            cells,
+            np.maximum(cells, 0),
+            consistent_cells(alone, 1000),
+            consistent_cells(beside),
+            consistent_cells(beside, 1000),
+        )
+        for found, each in zip(errors, estimates, strict=True):
+            found.append(each - true)
+    for row, found in zip(rows, errors, strict=True):
+        mean = np.mean(found, axis=0)
+        parts = mean[0].mean(), mean[1:].mean(), mean.sum(), np.abs(found).mean()
+        assert [float(x) for x in row] == [round(float(part), 2) for part in parts]
