@@ -8,10 +8,11 @@ import datetime
 import itertools
 import math
 import re
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,6 +43,7 @@ from geomdp.measurement import (
 )
 from geomdp.notes import rejection, remap
 from geomdp.tables import _rounding
+from geomdp.tables.streams import Stream
 from geomdp.testing import release_not_private
 
 KEY = bytes(32)
@@ -89,6 +91,19 @@ class Refused(NamedTuple):
     hint: str = ""
     #: Whether the message shows the value beside the name.
     shown: bool = False
+
+
+class Limit(NamedTuple):
+    """A parameter with limits: values at them, which a call accepts, and those just beyond."""
+
+    #: Name of the parameter, as a pattern.
+    name: str
+    call: Callable[[Any], Any]
+    within: Iterable[Any]
+    beyond: Iterable[Any]
+    error: type[Exception] = ValueError
+    #: The constant of the package that is the limit, with its file.
+    of: str = ""
 
 
 def of_dtype(dtype: str) -> tuple[Any, Any]:
@@ -655,6 +670,215 @@ REFUSED = [
     *(*bad_nests(), *bad_types(), *bad_pairings(), *bad_parameters(), *bad_distances()),
     *(*bad_data(), *bad_keys(), *bad_trees(), *bad_groups(), *bad_abouts()),
 ]
+
+
+# Limits
+
+
+def saved(end: str, release: Callable[[Path], Any]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        release(Path(folder, f"a{end}"))
+
+
+def with_cells(n: int) -> tables.Table:
+    """Return a table of so many cells, of a multiple of 10^8, which takes no memory."""
+    wide = {"town": range(10**4), "who": range(10**4), "n": range(n // 10**8)}
+    return tables.Design({label: [*levels] for label, levels in wide.items()}).count(
+        PEOPLE.assign(town=1, n=0)
+    )
+
+
+def with_depths(n: int) -> tables.Design:
+    """Return a design whose depths multiply to 2^n."""
+    labels = [f"c{place}" for place in range(n)]
+    return tables.Design({label: ["a"] for label in labels}, margins=dict.fromkeys(labels, "all"))
+
+
+TOWNS = tables.Design({"town": ["a", "b"]})
+TINY, ABOVE_1, BELOW_1 = 5e-324, 1 + 2**-52, 1 - 2**-53
+UNIT = [0, TINY, BELOW_1, 1], [-TINY, ABOVE_1]
+OPEN = [TINY, BELOW_1, 1], [0, -TINY, ABOVE_1]
+MOST_SUM, MOST_BITS = 2**32, 14_000
+SUM_BOUNDS = (
+    [(0, MOST_SUM), (-MOST_SUM, 0), (-MOST_SUM, MOST_SUM)],
+    [(0, MOST_SUM + 1), (-MOST_SUM - 1, 0)],
+)
+BILLION = [10**9], [10**9 + 1]
+
+LIMITS = [
+    *(
+        Limit(names, call, [least], [least - 1])
+        for names, call, least in INTEGERS
+        if least is not None
+    ),
+    *(
+        Limit(
+            "bounds",
+            call,
+            [(-(2**bits), 2**bits - 1)],
+            [(0, 2 ** (bits + any_dtype)), (-(2**bits) - 1, 0)],
+            OverflowError,
+        )
+        for call, _, any_dtype in PAIRS
+        for bits in [63 if any_dtype else 31]
+    ),
+    Limit("bounds", lambda x: GeometricMechanism(1, bounds=x), [(0, 2**64 - 1)], []),
+    # Probabilities and parts
+    Limit("prob", sample_bernoulli, *UNIT),
+    Limit("delta", lambda x: accounting.compose([1], x), *UNIT),
+    Limit("delta", partial(scalar.map_approx, 1), *UNIT),
+    Limit("delta", lambda x: accounting.split(1, 3, x), [0, BELOW_1], [-TINY, 1]),
+    Limit("alpha", lambda x: accuracy.scale_to_accuracy(1, x), *OPEN),
+    Limit("alpha", BOUNDED.accuracy, *UNIT),
+    Limit("share", lambda x: PAIR.release(epsilon=1, share=x), [2**-20, 1 - 2**-20], [0, 1]),
+    # How many
+    Limit(
+        "n", lambda x: accounting.split(1, x), *BILLION, of="accounting/_compose.py:MOST_RELEASES"
+    ),
+    Limit("releases", lambda x: accounting.compose({1: x}), *BILLION),
+    Limit("releases", lambda x: accounting.compose_delta({"1e-9": x}, 2), *BILLION),
+    Limit("noisy counts", lambda x: accounting.loss_distribution(SMALL) * x, *BILLION),
+    Limit("linf", lambda x: accounting.loss_distribution(SMALL, linf=x), [1, 4096], [4097]),
+    Limit("trials", lambda x: sample_geometric(1, trials=x), [1], [0]),
+    Limit(
+        "trials",
+        lambda x: sample_geometric(1, trials=x),
+        *([2**63 - 1], [2**63], OverflowError, "samplers.py:_MAX_TRIALS"),
+    ),
+    Limit(
+        "n",
+        lambda x: rejection.pmf(0.1, x, 0),
+        *([2**20], [2**20 + 1]),
+        of="notes/rejection.py:_MAX_N",
+    ),
+    Limit("threads", lambda x: SMALL.release([1], threads=x), [1, 2**70], [0]),
+    Limit(
+        "k", lambda x: tables.count(PEOPLE["town"], ["a", "b"]).top(x, epsilon=1), [1, 2], [0, 3]
+    ),
+    Limit(
+        "limits",
+        lambda x: tables.choose_limit(VISITS, PEOPLE, "l0", epsilon=1, limits=[x]),
+        [1, 2],
+        [0, 3],
+    ),
+    Limit(
+        "bounds",
+        lambda x: remap.risk(GeometricMechanism(1, bounds=(1, x)), "absolute"),
+        *([4096], [4097]),
+    ),
+    Limit(
+        "bounds",
+        lambda x: remap.minimax(GeometricMechanism(1, bounds=(1, x)), "absolute"),
+        *([1], [129]),
+    ),
+    Limit(
+        "horizon",
+        lambda x: saved(".jsonl", partial(Stream.open, horizon=x, epsilon=1)),
+        *([1, 10**5], [0, 10**5 + 1]),
+        of="tables/streams/_stream.py:LONGEST",
+    ),
+    # Numbers
+    Limit(
+        "epsilon",
+        GeometricMechanism,
+        *(
+            [2**MOST_BITS - 1, Fraction(1, 2**MOST_BITS - 1)],
+            [2**MOST_BITS, Fraction(1, 2**MOST_BITS)],
+        ),
+        *(OverflowError, "_inputs/parameters.py:_MOST_BITS"),
+    ),
+    Limit(
+        "counts",
+        SMALL.release,
+        *([2**63 - 1, -(2**63)], [2**63, -(2**63) - 1], OverflowError),
+    ),
+    Limit(
+        "counts",
+        lambda x: SMALL.release(reduce(lambda inner, _: [inner], range(x), 1)),
+        *([64], [65], TypeError, "_inputs/arrays.py:_DEEPEST"),
+    ),
+    Limit(
+        "levels",
+        lambda x: tables.count(pd.Series([1]), [x]),
+        *([2**63 - 1, -(2**63)], [2**63, -(2**63) - 1]),
+    ),
+    Limit(
+        "totals",
+        NOISY_TOWNS.with_totals,
+        *([0, 2**62], [-1, 2**62 + 1]),
+        of="tables/_totals.py:MOST",
+    ),
+    Limit(
+        "rounded",
+        lambda x: saved(
+            ".csv", lambda path: TOWNS.count(PEOPLE).release(epsilon=1, save=path, rounded=x)
+        ),
+        *([2, 2**31], [1, 2**31 + 1]),
+        of="tables/_rounding.py:_MOST",
+    ),
+    Limit(
+        "rounded",
+        lambda x: saved(".csv", partial(NOISY_TOWNS.save, rounded=x)),
+        *([2, 2**31], [1, 2**31 + 1]),
+    ),
+    *(
+        Limit("bounds", call, *SUM_BOUNDS, of="tables/_layout.py:MOST_VALUE")
+        for call in (
+            lambda x: SUMS.sum(PEOPLE, "who", bounds=x),
+            lambda x: SUMS.sum_and_count(PEOPLE, "who", bounds=x),
+        )
+    ),
+    Limit(
+        "values",
+        lambda x: tables.Design({"town": ["a"]}, individual="who", l1=x).sum(PEOPLE, "who"),
+        *([1, MOST_SUM], [MOST_SUM + 1]),
+    ),
+    # Tables
+    Limit(
+        "depths",
+        lambda x: tables.Hierarchy.from_paths(["/".join(map(str, range(x)))]),
+        *([100], [101]),
+    ),
+    Limit("depths", with_depths, [12], [13], of="tables/_layout.py:_MOST_BLOCKS"),
+    Limit(
+        "rows",
+        lambda x: saved(
+            ".html",
+            lambda path: tables.count(pd.Series([0]), [*range(x)]).release(epsilon=1, save=path),
+        ),
+        *([20_000], [20_001]),
+        of="tables/_file.py:MOST_ROWS",
+    ),
+    # At these limits, memory or time for noise are those of a large machine.
+    Limit(
+        "cells",
+        lambda x: with_cells(x).release(epsilon=1),
+        [],
+        [10**12],
+        of="tables/_exact.py:_MOST_CELLS",
+    ),
+    Limit(
+        "cells",
+        lambda x: with_cells(x).release(epsilon=1, at_least=99),
+        *([], [10**12 + 10**8]),
+        of="tables/_groups.py:MOST_CELLS",
+    ),
+    Limit(
+        "cells",
+        lambda x: with_cells(x).top(1, epsilon=1),
+        *([], [10**12 + 10**8]),
+        of="tables/_top.py:MOST_CELLS",
+    ),
+]
+#: Constants in refusals of what is no parameter: in files, pictures, and noisy counts.
+OTHER_LIMITS = {
+    *(f"tables/_formats.py:{name}" for name in ("LONGEST_ROW", "_MOST_COLUMNS")),
+    *(f"tables/_published.py:_MOST_{what}" for what in ("ROWS", "TEXT", "VALUES")),
+    *(f"tables/_read.py:{name}" for name in ("_LONGEST", "_MOST_BITS")),
+    *("tables/_footer.py:_DEEPEST", "tables/_page/__init__.py:_MOST_NUMBER"),
+    *("tables/_noisy.py:GREATEST", "tables/_consistency.py:GREATEST"),
+    *("tables/_pictures.py:STEPS", "tables/streams/_nodes.py:LONGEST"),
+}
 #: Names of parameters, and calls with any value for them.
 CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("prob|trials", lambda x: sample_geometric(x, 3)),

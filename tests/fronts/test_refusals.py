@@ -7,7 +7,7 @@ import math
 import re
 import traceback
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 from scipy import sparse
 
+import geomdp
 import geomdp.measurement as m
 from calls import (
     CALLS,
@@ -29,11 +30,14 @@ from calls import (
     DTYPES,
     INTS,
     KEY,
+    LIMITS,
     ONE,
+    OTHER_LIMITS,
     REFUSED,
     WORDS,
     ArrayLike,
     Folded,
+    Limit,
     Refused,
     Truncated,
     by_bins,
@@ -84,6 +88,42 @@ def test_refused_values_raise_with_the_name(row: Refused) -> None:
         name = named(row.name, value) if row.shown else rf"\b({row.name})\b"
         assert re.search(name, message), value
         assert re.search(row.hint, message), value
+
+
+# Limits
+
+
+@pytest.mark.filterwarnings("ignore:alpha = .* is the probability of a miss")
+@pytest.mark.parametrize("row", LIMITS, ids=[row.of or row.name for row in LIMITS])
+def test_values_at_limits_are_accepted_and_those_beyond_refused(row: Limit) -> None:
+    for value in row.within:
+        row.call(value)
+    for value in row.beyond:
+        error = refusal(row.call, value)
+        assert type(error) is row.error, value
+        assert re.search(rf"\b({row.name})\b", str(error)), value
+
+
+def in_refusals() -> Iterator[str]:
+    """Yield the constants that refusals compare numbers with, with their files."""
+    package = Path(geomdp.__file__).parent
+    for path in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.If) or not any(isinstance(x, ast.Raise) for x in node.body):
+                continue
+            for each in filter(lambda x: isinstance(x, ast.Compare), ast.walk(node.test)):
+                for x in (each.left, *each.comparators):
+                    name = getattr(x, "id", getattr(x, "attr", ""))
+                    if name.isupper() and isinstance(
+                        each.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE
+                    ):
+                        yield f"{path.relative_to(package).as_posix()}:{name}"
+
+
+def test_each_constant_in_a_refusal_is_tried_on_both_sides() -> None:
+    tried = {row.of for row in LIMITS if row.of}
+    assert tried.isdisjoint(OTHER_LIMITS)
+    assert sorted(tried | OTHER_LIMITS) == sorted({*in_refusals()})
 
 
 # Bounds
