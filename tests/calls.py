@@ -218,6 +218,7 @@ WITH_MECHANISM: list[Callable[[Any], Any]] = [
     accounting.Budget(1).spend,
     lambda x: accuracy.simultaneous_accuracy(x, 0.5, n=5),
     lambda x: accuracy.bias(x, 5),
+    lambda x: accuracy.unbiased(np.square, x),
     lambda x: accuracy.sum_accuracy(x, 3, 0.05),
     lambda x: accuracy.ratio_confidence_interval(SMALL, 1, 2, 0.05, denominator_mechanism=x),
     lambda x: remap.bayes(x, np.ones(4), "absolute"),
@@ -254,6 +255,7 @@ COUNTED: dict[str, Callable[[Any], Any]] = {
     "accuracy of several": lambda x: accuracy.simultaneous_accuracy(SMALL, 0.05, counts=x),
     "interval": lambda x: SMALL.confidence_interval(x, 0.05),
     "the bias": lambda x: accuracy.bias(SMALL, x),
+    "unbiased": accuracy.unbiased(np.square, SMALL),
     "pmf": lambda x: rejection.pmf(0.1, 30, x),
     "release": SMALL.release,
     "tiers": lambda x: SMALL.tiers(x, [0.5]),
@@ -665,10 +667,31 @@ def bad_groups() -> Iterator[Refused]:
     yield Refused("groups", ValueError, accounting.Budget(1).group, ["a"], "has no groups")
 
 
+def bad_questions() -> Iterator[Refused]:
+    """Of a noisy table and of a function of counts."""
+    number, diversity = NOISY_TOWNS.number_of_cells, NOISY_TOWNS.diversity
+    for name, beyond in (("at_least", [0, -1, 2**53, 10**400]), ("at_most", [-1, 2**52, 10**400])):
+        call = lambda x, name=name: number(**{name: x})  # noqa: E731
+        yield Refused(name, TypeError, call, NOT_INTEGERS)
+        yield Refused(name, ValueError, call, beyond, f"{name} = .* an int from", shown=True)
+    yield Refused("index", ValueError, diversity, ["gini", "", "Entropy"])
+    yield Refused("by", KeyError, lambda x: number(at_most=0, by=x), ["city", None, 7])
+    no_functions: list[Any] = [None, 7, "square", [1]]
+    yield Refused("function", TypeError, lambda x: accuracy.unbiased(x, SMALL), no_functions)
+    others: list[Any] = [lambda y: 1, lambda y: y[:-1], lambda y: y * 1j, lambda y: y.astype(str)]
+    yield Refused("function", TypeError, lambda x: accuracy.unbiased(x, SMALL), others)
+    grown: list[Any] = [np.exp, np.reciprocal, np.log, np.sqrt]
+    yield Refused("function", ValueError, lambda x: accuracy.unbiased(x, SMALL), grown)
+    yield Refused("function", ValueError, lambda x: accuracy.unbiased(x, BOUNDED), grown[1:3])
+    several: list[Any] = [[SMALL, SMALL], (SMALL,)]
+    one = partial(accuracy.unbiased, np.square)
+    yield Refused("mechanism", TypeError, one, several, "several noisy columns")
+
+
 REFUSED = [
     *(*bad_numbers(), *bad_bounds(), *bad_mechanisms(), *bad_counts(), *bad_labelled()),
     *(*bad_nests(), *bad_types(), *bad_pairings(), *bad_parameters(), *bad_distances()),
-    *(*bad_data(), *bad_keys(), *bad_trees(), *bad_groups(), *bad_abouts()),
+    *(*bad_data(), *bad_keys(), *bad_trees(), *bad_groups(), *bad_abouts(), *bad_questions()),
 ]
 
 
@@ -991,6 +1014,10 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
         lambda x: NOISY_TOWNS.with_totals(pd.DataFrame({"town": ["a"], "n": [x]}, dtype=object)),
     ),
     ("other", NOISY_TOWNS.combine),
+    ("at_least", lambda x: NOISY_TOWNS.number_of_cells(at_least=x)),
+    ("at_most", lambda x: NOISY_TOWNS.number_of_cells(at_most=x)),
+    ("index", NOISY_TOWNS.diversity),
+    ("function", lambda x: accuracy.unbiased(x, SMALL)),
     ("name", lambda x: ReleaseKey().release(BOUNDED, [1], IDS, name=x)),
     ("part", lambda x: ReleaseKey().release(BOUNDED, [1], IDS, name="n", part=x)),
     ("ids|column", lambda x: check_arguments({"n": BOUNDED}, x, ["n"])),

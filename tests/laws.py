@@ -1,4 +1,4 @@
-"""The exact laws of tiers of full width, from their certificates."""
+"""The exact laws of releases and tiers of full width, from their certificates."""
 
 from fractions import Fraction
 from typing import Any
@@ -7,8 +7,8 @@ from verifier.verify import _parse, _parse_step, exact_distribution
 
 
 def step_law(tier: dict[str, Any]) -> list[list[Fraction]]:
-    """The law of a tier's draw or step, for each count or finer value."""
-    c, step = _parse(tier), _parse_step(tier)
+    """The law of a release, or of a tier's draw or step, for each count or finer value."""
+    c, step = _parse(tier), _parse_step(tier) if "kappa" in tier else None
     rises, falls, floor, total = exact_distribution(c.digits, c.word, c.range)
     r, n, slot = c.range, 1 << c.value_bits, Fraction(floor, total)
     law = []

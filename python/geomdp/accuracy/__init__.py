@@ -28,6 +28,7 @@ from geomdp.accuracy._conversions import (
 from geomdp.accuracy._counts import relative_accuracy, simultaneous_accuracy
 from geomdp.accuracy._moments import bias, mean_absolute_error, variance
 from geomdp.accuracy._sums import ratio_confidence_interval, sum_accuracy, sum_confidence_interval
+from geomdp.accuracy._unbiased import unbiased
 
 __all__ = [
     "simultaneous_accuracy",
@@ -42,4 +43,5 @@ __all__ = [
     "bias",
     "variance",
     "mean_absolute_error",
+    "unbiased",
 ]

@@ -17,14 +17,15 @@ from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Real
 from geomdp.tables import _counted, _estimates, _layout, _selection, _totals
 from geomdp.tables._analysis.products import Block
-from geomdp.tables._estimates import Asked, Estimates, Source
+from geomdp.tables._cells import OfCells
+from geomdp.tables._estimates import Asked, Source
 from geomdp.tables._native import Coded
 from geomdp.tables._selection import Columns, Rows
 
 _Ints: TypeAlias = NDArray[np.int64]
 
 
-class Answers(Estimates):
+class Answers(OfCells):
     """Estimates and intervals from noisy counts: the base class of :class:`NoisyTable`.
 
     Every answer is a frame in the library of the data, with a row for each combination of the
@@ -878,6 +879,12 @@ class _Combined(Answers):
     @property
     def _bounded(self) -> bool:
         return False
+
+    def _steps(self, what: str, function: Any) -> Any:  # noqa: ARG002 (the base's signature)
+        raise ValueError(
+            f"answers from two releases have no {what}, which needs the noisy counts of one: ask "
+            "each release"
+        )
 
     def _made(self, columns: Mapping[str, Any]) -> Any:
         return self._one._made(columns)

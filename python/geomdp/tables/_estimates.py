@@ -324,6 +324,13 @@ class Estimates:
         lists = not any(axis.tree.depth for axis in self.design._axes)
         return self._bounded or (lists and math.isinf(self._fitted.size))
 
+    def _refuse_chosen(self, what: str) -> None:
+        if self.design.tables is not None:
+            raise ValueError(
+                f"tables have no {what}, which needs all combinations of columns: release a design "
+                "without tables"
+            )
+
     def _both(self, name: str, other: Any, by: Columns, *, ratio: bool = False) -> Asked:
         """Return the total of each group of two releases that count the same, or of a ratio."""
         check_table(name, other)

@@ -15,6 +15,7 @@ from geomdp._inputs.parameters import Integer, Real
 from geomdp.tables import _counted, _page, _pictures, _rounding
 from geomdp.tables._analysis import ends, thresholds
 from geomdp.tables._answers import Answers
+from geomdp.tables._cells import OfCells
 from geomdp.tables._native import Coded, Library
 from geomdp.tables._released import Released
 from geomdp.tables._rest import Rest
@@ -77,6 +78,16 @@ class NoisyGroups(Released):
         super().__init__(*known, identity=identity, rounded=rounded, about=about)
         # With a row for the rest, its count is the last one.
         self._cells, self._at_least, self._rest = cells, at_least, rest
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if not name.startswith("_") and name in vars(OfCells):
+                raise AttributeError(
+                    f"groups that reached a threshold have no {name}: they were chosen by their "
+                    "noise, so that no estimate from them is unbiased; release without at_least"
+                )
+            return self.__getattribute__(name)
 
     @property
     def counts(self) -> NDArray[np.int64]:

@@ -116,13 +116,6 @@ class NoisyTable(Released, Answers):
             whole = _consistency.fitted(self, known)
         return self._made({**self._levels(), self.design.name: self._rows(whole)})
 
-    def _refuse_chosen(self, what: str) -> None:
-        if self.design.tables is not None:
-            raise ValueError(
-                f"tables have no {what}, which needs all combinations of columns: release a design "
-                "without tables"
-            )
-
     def _public(self, total: Integer | None) -> dict[Block, NDArray[np.int64]]:
         """Return all public totals by block, whose depths are those of rooted trees."""
         axes, known = self.design._axes, dict(self._known)

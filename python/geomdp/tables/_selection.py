@@ -24,7 +24,7 @@ _Floats: TypeAlias = NDArray[np.float64]
 _Ints: TypeAlias = NDArray[np.int64]
 
 #: Names that a frame of answers has besides those of columns.
-_NAMES = ("estimate", "percent", "lower", "upper")
+_NAMES = ("estimate", "percent", "lower", "upper", "standard_error")
 
 
 class Rows(NamedTuple):
