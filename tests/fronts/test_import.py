@@ -57,7 +57,7 @@ def run(script: str) -> str:
 def test_import_needs_only_numpy() -> None:
     modules = sorted(
         {module.__name__ for module in PUBLIC_MODULES}
-        - {"geomdp.compat.opendp", "geomdp.tables.duckdb", "geomdp.tables.polars", "geomdp.testing"}
+        - {"geomdp.compat.opendp", "geomdp.tables.polars", "geomdp.testing"}
     )
     found = json.loads(run(IMPORTS.replace("MODULES", repr(modules))))
     assert list(found) == modules
@@ -359,7 +359,6 @@ def test_docstring_examples(name: str) -> None:
     ("module", "library", "needed"),
     [
         ("tables.polars", "polars", "'narwhals>=2.13' 'polars'"),
-        ("tables.duckdb", "duckdb", "'duckdb>=1.4' 'pyarrow>=22'"),
         ("tables.spark", "pyspark", "'narwhals>=2.13' 'pyarrow>=22' 'pyspark>=4,<4.4'"),
         (
             "tables.dask",

@@ -29,7 +29,6 @@ from hypothesis import strategies as st
 
 import geomdp
 import geomdp.measurement as m
-import geomdp.tables.duckdb
 import geomdp.tables.polars
 import geomdp.tiers
 from exact import stated
@@ -293,8 +292,8 @@ def pipelines(draw: Any) -> Any:
 
 def released_in_sql(mechanism: GeometricMechanism, frame: pl.DataFrame, _: Path) -> Any:
     with closing(duckdb.connect()) as connection:
-        geomdp.tables.duckdb.register(connection, "noisy", mechanism)
-        return connection.execute("SELECT noisy(n) FROM frame").fetchall()
+        query = connection.sql("SELECT n FROM frame")
+        return tables.release_columns(query, {"n": mechanism}).to_pylist()
 
 
 def released_by_command(_: GeometricMechanism, frame: pl.DataFrame, folder: Path) -> Any:
@@ -323,8 +322,8 @@ OF_COUNTS: dict[str, Callable[[GeometricMechanism, pl.DataFrame, Path], Any]] = 
     "tables.polars.SeriesNamespace.release": lambda noise, frame, _: frame["n"].geomdp.release(
         noise
     ),  # type: ignore[attr-defined]
-    "tables.polars.ExprNamespace.release": lambda noise, frame, _: frame.select(
-        pl.col("n").geomdp.release(noise)  # type: ignore[attr-defined]
+    "tables.release_columns of a query": lambda noise, frame, _: tables.release_columns(
+        frame.lazy(), {"n": noise}
     ),
     "keyed.ReleaseKey.release": lambda noise, frame, _: ReleaseKey().release(
         noise, frame["n"], [frame["town"]], name="n"
@@ -347,7 +346,7 @@ OF_COUNTS: dict[str, Callable[[GeometricMechanism, pl.DataFrame, Path], Any]] = 
         lambda n: smartnoise.simple_geometric_mechanism(n, 0.5, 1, 0, 9)
     ),
     "sample_two_sided_geometric": one_by_one(lambda n: geomdp.sample_two_sided_geometric(n, 2.0)),
-    "tables.duckdb.register": released_in_sql,
+    "tables.release_columns in SQL": released_in_sql,
     "cli.main": released_by_command,
 }
 

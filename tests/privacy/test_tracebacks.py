@@ -62,7 +62,6 @@ SELVES: dict[str, Callable[[], Any]] = {
     "Budget": lambda: accounting.Budget(100),
     "Stream": stream,
     "SeriesNamespace": lambda: pl.Series("n", MARKS).geomdp,  # type: ignore[attr-defined]
-    "ExprNamespace": lambda: geomdp.tables.polars.ExprNamespace(pl.lit(pl.Series(MARKS))),
     "Geometric": lambda: diffprivlib.Geometric(epsilon=1),
     "GeometricTruncated": lambda: diffprivlib.GeometricTruncated(epsilon=1, lower=0, upper=9),
     "GeometricFolded": lambda: diffprivlib.GeometricFolded(epsilon=1, lower=0, upper=9),

@@ -30,7 +30,6 @@ import pytest
 import rich.console
 import rich.pretty
 
-import geomdp.tables.polars
 from geomdp import GeometricMechanism, accounting, tables
 from geomdp.keyed import Release, ReleaseKey
 
@@ -67,7 +66,6 @@ KEY = ReleaseKey()
 HELD: dict[str, tuple[Any, list[bytes]]] = {
     **{f"Table of {library}": (table(library), of_counts()) for library in LIBRARIES},
     "namespace of Series": (table("polars").frame["count"].geomdp, of_counts()),
-    "namespace of Expr": (geomdp.tables.polars.ExprNamespace(pl.lit(pl.Series(MANY))), of_counts()),
     "ReleaseKey": (KEY, of_key(KEY)),
     "Release": (Release("a lazy frame", KEY.wipe), of_key(KEY)),
 }

@@ -1,5 +1,6 @@
 """Releases of columns and frames: one draw for each count, everything else unchanged."""
 
+import ast
 import collections
 import cProfile
 import datetime
@@ -15,6 +16,7 @@ import sys
 import types
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,8 +28,7 @@ import xarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import geomdp.tables.duckdb
-import geomdp.tables.polars
+import geomdp.tables.polars  # noqa: F401 (registers the namespace)
 from geomdp import GeometricMechanism, tables
 from geomdp._inputs import columns
 from geomdp._inputs.arrays import DTYPES
@@ -251,12 +252,6 @@ def frame_of(column: Any) -> Any:
     return pa.table({"n": column, "id": IDS})
 
 
-def by_expression(series: Any) -> Any:
-    column: Any = pl.col("n")
-    query = series.to_frame().lazy().select(column.geomdp.release(NONE, nulls="keep"))
-    return query.collect()["n"]
-
-
 #: Without noise the zeros behind nulls stay zeros, and anything else would show.
 WAYS: dict[str, Callable[[Any], Any]] = {
     "release": lambda column: NONE.release(column, nulls="keep"),
@@ -270,9 +265,11 @@ WAYS: dict[str, Callable[[Any], Any]] = {
     "batches": lambda column: tables.release_columns(
         frame_of(column).to_batches()[0], {"n": NONE}, nulls="keep"
     ),
-    "expression": by_expression,
+    "query": lambda column: tables.release_columns(
+        frame_of(column).lazy(), {"n": NONE}, nulls="keep"
+    ),
 }
-ONLY = {"batches": "Array", "expression": "polars"}
+ONLY = {"batches": "Array", "query": "polars"}
 
 
 @pytest.mark.parametrize(
@@ -612,67 +609,14 @@ def test_without_narwhals(monkeypatch: pytest.MonkeyPatch) -> None:
         assert items(NONE.release(make([1]))) == [1]
 
 
-# Polars
-
-
-@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
-def test_polars_expression_releases_each_row_once(engine: Any) -> None:
-    recorder: Any = Recorder()
-    frame = pl.LazyFrame({"n": range(10_000), "g": [0, 1] * 5000})
-    query = (
-        frame.with_columns(noisy=pl.col("n").geomdp.release(recorder))  # type: ignore[attr-defined]
-        .with_columns(twice=pl.col("noisy") * 2)
-        .filter(pl.col("noisy") > 100)
-    )
-    assert query.collect_schema() == {
-        "n": pl.Int64,
-        "g": pl.Int64,
-        "noisy": pl.Int64,
-        "twice": pl.Int64,
-    }
-    assert recorder.counts == []
-    found = query.collect(engine=engine)
-    assert sorted(np.concatenate(recorder.counts)) == list(range(10_000))
-    assert found["noisy"].to_list() == list(range(101, 10_001))
-    assert (found["twice"] == 2 * found["noisy"]).all()
-    query.collect(engine=engine)
-    assert sum(map(len, recorder.counts)) == 20_000
-
-
-def test_polars_expressions_draw_distinct_noise() -> None:
-    column: Any = pl.col("n")
-    query = pl.LazyFrame({"n": [0] * 100}).select(
-        a=column.geomdp.release(WIDE), b=column.geomdp.release(WIDE)
-    )
-    one, two = query.collect(), query.collect()
-    for x, y in [(one["a"], one["b"]), (one["a"], two["a"]), (one["b"], two["b"])]:
-        assert (x == y).sum() < 5
+# Queries
 
 
 def test_polars_nulls() -> None:
     series: Any = pl.Series("n", [1, None, 3], dtype=pl.Int16)
     assert series.geomdp.release(NONE, nulls="keep").equals(series)
-    column: Any = pl.col("n")
-    kept = pl.select(n=series).select(column.geomdp.release(NONE, nulls="keep"))
-    assert kept["n"].equals(series)
-    with pytest.raises(Exception, match="nulls"):
-        pl.select(n=series).select(column.geomdp.release(NONE))
-
-
-def test_polars_lengths_need_bounds_or_a_cast() -> None:
-    column: Any = pl.len()
-    people = pl.LazyFrame({"g": [2, 1, 2]})
-    for engine in ("in-memory", "streaming"):
-        query: Any = people.select(column.geomdp.release(WIDE))
-        with pytest.raises(ValueError, match="bounds = None with counts of type uint32"):
-            query.collect(engine=engine)
-    signed = people.select(column.cast(pl.Int64).geomdp.release(NONE)).collect()
-    assert signed["len"].to_list() == [3]
-    bounded = people.select(column.geomdp.release(GeometricMechanism(1, bounds=(0, 3)))).collect()
-    assert bounded["len"].dtype == pl.UInt32
-
-
-# DuckDB
+    with pytest.raises(ValueError, match="nulls"):
+        series.geomdp.release(NONE)
 
 
 @pytest.fixture
@@ -681,99 +625,103 @@ def connection() -> Any:
         yield connection
 
 
+def polars_query(seen: list[int], _: Any) -> Any:
+    def see(batch: Any) -> Any:
+        seen.append(len(batch))
+        return batch
+
+    return pl.LazyFrame({"n": range(50), "m": range(50)}).select(
+        pl.col("n").map_batches(see, return_dtype=pl.Int64), "m"
+    )
+
+
+def duckdb_query(seen: list[int], connection: Any) -> Any:
+    def see(batch: Any) -> Any:
+        seen.append(len(batch))
+        return batch
+
+    given = {"type": "arrow", "side_effects": True}
+    connection.create_function("see", see, ["BIGINT"], "BIGINT", **given)
+    return connection.sql("SELECT see(i) AS n, i AS m FROM range(50) t(i)")
+
+
+@pytest.mark.parametrize("make", [polars_query, duckdb_query])
+def test_a_query_is_evaluated_once_and_drawn_once(make: Any, connection: Any) -> None:
+    seen: list[int] = []
+    query = make(seen, connection)
+    one, two = Recorder(), Recorder()
+    noisy = tables.release_columns(query, {"n": one, "m": two})
+    assert type(noisy) is (pl.DataFrame if make is polars_query else pa.Table)
+    for _ in range(2):  # However often it is read.
+        assert items(noisy["n"]) == items(noisy["m"]) == list(range(1, 51))
+    assert sum(seen) == 50
+    assert [len(each.counts) for each in (one, two)] == [1, 1]
+
+
 NAMES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 TYPES = dict(zip(DTYPES, [*NAMES, *(f"U{name}" for name in NAMES)], strict=True))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_sql_keeps_counts_and_types(connection: Any, dtype: str) -> None:
-    limits = np.iinfo(dtype)
-    geomdp.tables.duckdb.register(connection, "noisy", accepting(NONE, dtype), type=TYPES[dtype])
-    for count in (limits.min, 0, limits.max):
-        query = f"SELECT noisy(CAST({count} AS {TYPES[dtype]})), typeof(noisy(0))"
-        assert connection.sql(query).fetchall() == [(count, TYPES[dtype])]
+def test_queries_keep_counts_and_types(connection: Any, dtype: str) -> None:
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    rows = ", ".join(f"(({each})::{TYPES[dtype]})" for each in (least, 0, most))
+    query = connection.sql(f"SELECT n FROM (VALUES {rows}) t(n)")
+    noisy = tables.release_columns(query, {"n": accepting(NONE, dtype)})
+    assert noisy["n"].to_pylist() == [least, 0, most]
+    assert noisy["n"].type == pa.type_for_alias(dtype)
 
 
-def test_sql_unsigned_counts_need_bounds(connection: Any) -> None:
-    geomdp.tables.duckdb.register(connection, "noisy", NONE, type="UINTEGER")
-    with pytest.raises(duckdb.InvalidInputException, match="bounds = None with counts of type"):
-        connection.sql("SELECT noisy(5)").fetchall()
-
-
-def test_sql_draws_once_per_row(connection: Any) -> None:
-    recorder: Any = Recorder()
-    geomdp.tables.duckdb.register(connection, "noisy", recorder)
-    rows = "FROM range(10000) t(i)"
-    inner = f"(SELECT i, noisy(i) AS y {rows})"
-    for query, drawn in [
-        (f"SELECT noisy(i) {rows}", {10_000}),
-        (f"SELECT noisy(7) {rows}", {10_000}),
-        ("SELECT noisy(7)", {1}),
-        (f"SELECT y, y + 1, y * 2 FROM {inner} WHERE y > 3 ORDER BY y", {10_000}),
-        (f"SELECT noisy(i), noisy(i) {rows}", {20_000}),
-        (f"SELECT i % 10, noisy(count(*)) {rows} GROUP BY 1 HAVING count(*) > 0", {10}),
-        # Once for both sides or once for each.
-        (f"WITH n AS {inner} SELECT * FROM n a JOIN n b USING (i)", {10_000, 20_000}),
-    ]:
-        recorder.counts.clear()
-        assert connection.sql(query).fetchall()
-        assert sum(map(len, recorder.counts)) in drawn, query
-
-
-def test_sql_relations_run_again_and_executed_queries_once(connection: Any) -> None:
-    """As the warnings in the documents say."""
-    recorder: Any = Recorder()
-    geomdp.tables.duckdb.register(connection, "noisy", recorder)
-    query = "SELECT i, noisy(i) AS n FROM range(50) t(i)"
-    relation = connection.sql(query)
-    for look in (repr, lambda each: each.df(), lambda each: each.fetchall()):
-        recorder.counts.clear()
-        look(relation)
-        assert sum(map(len, recorder.counts)) == 50
-    recorder.counts.clear()
-    frame = connection.execute(query).df()
-    connection.execute(f"CREATE TABLE released AS {query}")
-    assert sum(map(len, recorder.counts)) == 100
-    assert frame["n"].tolist() == [i + 1 for i in range(50)]
-    assert repr(connection.sql("FROM released"))
-    assert sum(map(len, recorder.counts)) == 100
-
-
-def test_polars_joins_of_a_release_may_draw_twice() -> None:
-    recorder: Any = Recorder()
-    column: Any = pl.col("n")
-    query = pl.LazyFrame({"n": range(50), "k": range(50)}).with_columns(
-        column.geomdp.release(recorder)
-    )
-    twice = query.join(query, on="k")
-    twice.collect(optimizations=pl.QueryOptFlags(comm_subplan_elim=False))
-    assert sum(map(len, recorder.counts)) == 100
-    recorder.counts.clear()
-    once = query.collect().lazy()
-    once.join(once, on="k").collect()
-    assert sum(map(len, recorder.counts)) == 50
-
-
-def test_sql_nulls(connection: Any) -> None:
-    geomdp.tables.duckdb.register(connection, "noisy", NONE)
-    geomdp.tables.duckdb.register(connection, "kept", NONE, nulls="keep")
+def test_queries_without_counts_raise(connection: Any) -> None:
     rows = "FROM (VALUES (1), (NULL), (3)) t(x)"
-    assert connection.sql(f"SELECT kept(x) {rows}").fetchall() == [(1,), (None,), (3,)]
-    for nothing in (f"x) {rows}", f"sum(x)::BIGINT) {rows} WHERE x > 9"):
-        with pytest.raises(
-            duckdb.InvalidInputException, match=r"nulls.* coalesce\(sum\(n\), 0\)::BIG"
-        ):
-            connection.sql(f"SELECT noisy({nothing}").fetchall()
-    query = f"SELECT noisy(coalesce(sum(x), 0)::BIGINT) {rows} WHERE x > 9"
-    assert connection.sql(query).fetchall() == [(0,)]
+    kept = tables.release_columns(connection.sql(f"SELECT x {rows}"), {"x": NONE}, nulls="keep")
+    assert kept["x"].to_pylist() == [1, None, 3]
+    for query, error, message in [
+        (f"SELECT x {rows}", ValueError, "column 'x' contains nulls"),
+        (f"SELECT sum(x) AS x {rows}", TypeError, "column 'x' of type decimal128"),
+        ("SELECT 5::UINTEGER AS x", ValueError, "bounds = None with counts of type"),
+    ]:
+        with pytest.raises(error, match=message):
+            tables.release_columns(connection.sql(query), {"x": NONE})
+    lengths = pl.LazyFrame({"g": [2, 1, 2]}).select(x=pl.len())
+    with pytest.raises(ValueError, match="bounds = None with counts of type uint32"):
+        tables.release_columns(lengths, {"x": NONE})
 
 
-def test_invalid_sql_parameters_raise(connection: Any) -> None:
-    for wrong in ("DOUBLE", "HUGEINT", "int64"):
-        with pytest.raises(ValueError, match=r"type = .* TINYINT"):
-            geomdp.tables.duckdb.register(connection, "noisy", NONE, type=wrong)
-    with pytest.raises(ValueError, match="nulls = 'drop'"):
-        geomdp.tables.duckdb.register(connection, "noisy", NONE, nulls="drop")  # type: ignore[arg-type]
+#: The calls by which an engine is given a function or an expression, and where the package has
+#: them: what follows from a key, what reads exact data for a count, and limits on exact data.
+HOOKS = {
+    *("map_batches", "map_elements", "map_groups", "map_partitions", "map_blocks", "map_rows"),
+    *("mapInArrow", "mapInPandas", "applyInArrow", "applyInPandas", "udf", "udtf", "pandas_udf"),
+    *("create_function", "create_table_function", "register_io_source", "register_plugin_function"),
+    *("register_expr_namespace", "register_lazyframe_namespace", "register_dataframe_namespace"),
+    *("apply_gufunc", "map_overlap", "blockwise", "delayed", "from_map"),
+}
+KNOWN = {
+    # Noise that follows from a key.
+    *(("dask._array", "map_blocks"), ("dask.release_columns", "map_partitions")),
+    *(("ray._map", "map_batches"), ("spark.release_columns", "mapInArrow")),
+    # Counts, of which the driver makes a table.
+    *(("dask._counted", "map_partitions"), ("dask._counted", "delayed")),
+    ("spark._counted", "mapInArrow"),
+    # Exact data in, exact data out.
+    ("_contributions.bound_contributions", "map_batches"),
+    ("spark.bound_contributions", "mapInArrow"),
+}
+
+
+def test_no_engine_can_draw_a_release_twice() -> None:
+    """An expression of Polars drew twice in ``select(x - 5, x + 5)``, and a view of DuckDB too."""
+    for kind in (pl.Expr, pl.LazyFrame, pl.DataFrame):
+        assert not hasattr(kind, "geomdp")
+    found = set()
+    for path in Path(tables.__file__).parents[1].rglob("*.py"):
+        for function in ast.parse(path.read_text()).body:
+            for node in ast.walk(function):
+                name = getattr(node, "attr", getattr(node, "id", None))
+                if name in HOOKS and isinstance(getattr(node, "ctx", None), ast.Load):
+                    found.add((f"{path.stem}.{getattr(function, 'name', '')}", name))
+    assert found == KNOWN
 
 
 # Counting

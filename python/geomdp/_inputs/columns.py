@@ -41,6 +41,16 @@ def native_frame(frame: Any, wanted: str = FRAME) -> Any:
     return as_narwhals("frame", frame, wanted, eager_only=True).to_native()
 
 
+def collected(frame: Any) -> Any:
+    """Return a frame in its own library; a lazy one of Polars or DuckDB is evaluated here, once."""
+    lazy = {"polars": "LazyFrame", "duckdb": "DuckDBPyRelation", "_duckdb": "DuckDBPyRelation"}
+    kind: Any = type(frame)
+    if lazy.get(kind.__module__.partition(".")[0]) != kind.__name__:
+        return native_frame(frame)
+    # DuckDB's becomes a table of PyArrow.
+    return narwhals().from_native(frame).collect().to_native()
+
+
 def names(frame: Any, wanted: str = FRAME) -> list[Any]:
     """Return the column names of a frame: strings, or any labels in pandas."""
     native = native_frame(frame, wanted)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from geomdp._inputs.arrays import Array
-from geomdp._inputs.columns import Noise, Nulls, check_nulls, noisy_columns
+from geomdp._inputs.columns import Noise, Nulls, check_nulls, collected, noisy_columns
 from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 
@@ -16,12 +16,12 @@ Frame = TypeVar("Frame")
 
 @unseen
 def release_columns(
-    frame: Frame,
+    frame: Any,
     mechanisms: Mapping[Any, GeometricMechanism],
     *,
     nulls: Nulls = "refuse",
     threads: int | None = None,
-) -> Frame:
+) -> Any:
     """Return the frame with noise added to some of its columns and the others unchanged.
 
     The privacy loss of an individual is the sum of ``mechanism.privacy_loss(distance)`` over the
@@ -31,7 +31,8 @@ def release_columns(
     ----------
     frame : data frame
         A frame of pandas or Polars, a Table or RecordBatch of PyArrow, or any other frame that
-        narwhals accepts and that is not lazy.
+        narwhals accepts and that is not lazy. A LazyFrame of Polars or a relation of DuckDB is
+        evaluated once, before any noise is drawn.
     mechanisms : mapping of column names to mechanisms
         The mechanisms of the columns to release. Pandas' labels need not be strings.
     nulls, threads
@@ -40,13 +41,14 @@ def release_columns(
     Returns
     -------
     data frame
-        A frame of the same library, with the same index and with columns of the same types in the
-        same order. If anything fails, nothing is returned. In pandas, the other columns and the
-        index are copied, since they may share an array with the exact counts, and ``attrs`` are
-        left out. In Arrow and Polars the other columns keep their memory, except for columns of
-        Arrow that were read into the same buffer as the counts, which are copied out of it. The
-        metadata that Arrow keeps of the frame and of the released columns are left out, apart from
-        pandas' types and index.
+        A frame of the same library (a DataFrame for a LazyFrame, and a Table of PyArrow for a
+        relation), with the same index and with columns of the same types in the same order. If
+        anything fails, nothing is returned. In pandas, the other columns and the index are copied,
+        since they may share an array with the exact counts, and ``attrs`` are left out. In Arrow
+        and Polars the other columns keep their memory, except for columns of Arrow that were read
+        into the same buffer as the counts, which are copied out of it. The metadata that Arrow
+        keeps of the frame and of the released columns are left out, apart from pandas' types and
+        index.
 
     Raises
     ------
@@ -70,7 +72,7 @@ def release_columns(
             f"mechanisms has type {type(mechanisms).__name__}: give a mapping of column names"
         )
     noises = {name: _noise(each, threads) for name, each in mechanisms.items()}
-    return cast(Frame, noisy_columns(frame, noises, nulls))
+    return noisy_columns(collected(frame), noises, nulls)
 
 
 def _noise(mechanism: GeometricMechanism, threads: int | None) -> Noise:

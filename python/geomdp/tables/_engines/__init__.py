@@ -3,4 +3,4 @@
 #: The engines on clusters: the module of `geomdp.tables` for each, and the library of its data.
 CLUSTERS = {"dask": "dask", "ray": "ray", "spark": "pyspark"}
 #: All engines, alike.
-ENGINES = CLUSTERS | {"duckdb": "duckdb", "polars": "polars"}
+ENGINES = CLUSTERS | {"polars": "polars"}
