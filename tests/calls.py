@@ -826,6 +826,22 @@ LIMITS = [
         *([2**63 - 1, -(2**63)], [2**63, -(2**63) - 1]),
     ),
     Limit(
+        "at_least",
+        lambda x: NOISY_TOWNS.number_of_cells(at_least=x),
+        *([1, 2**52], [0, 2**52 + 1]),
+    ),
+    Limit(
+        "at_most",
+        lambda x: NOISY_TOWNS.number_of_cells(at_most=x),
+        *([0, 2**52 - 1], [-1, 2**52]),
+    ),
+    Limit(
+        "counts",
+        accuracy.unbiased(np.square, SMALL),
+        *([2**53 - 1, 1 - 2**53], [2**53, -(2**53)], OverflowError),
+        of="_numerics/inverse.py:_EXACT",
+    ),
+    Limit(
         "totals",
         NOISY_TOWNS.with_totals,
         *([0, 2**62], [-1, 2**62 + 1]),
