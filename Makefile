@@ -158,9 +158,9 @@ readers: develop ## the reader in R against the library, and its package: R CMD 
 nightly: develop ## every check and fault with inputs that changed since it passed, and mutants of changed lines
 	code=0; \
 	$(CHECKS) run || code=1; \
-	$(MAKE) faults FAULTS="--checked --owed" || code=1; \
-	$(MAKE) mutants BASE="$$(git rev-list -1 --before=yesterday HEAD)" || code=1; \
-	$(MAKE) survivors || code=1; \
+	make faults FAULTS="--checked --owed" || code=1; \
+	make mutants BASE="$$(git rev-list -1 --before=yesterday HEAD)" || code=1; \
+	make survivors || code=1; \
 	$(PY) benches/around.py --turns 1 || code=1; \
 	exit $$code # of the last, rows still run; no time decides
 

@@ -112,16 +112,6 @@ def table() -> dict[str, Check]:
     return {name: Check(name, **{"command": f"make {name}"} | row) for name, row in rows.items()}
 
 
-def figures_in(output: str, patterns: list[str]) -> dict[str, str]:
-    """Return the named groups of all patterns; every pattern must match."""
-    figures = {}
-    for pattern in patterns:
-        if not (found := re.search(pattern, output, re.MULTILINE)):
-            sys.exit(f"not recorded: no line of the output matches {pattern}")
-        figures.update(found.groupdict())
-    return figures
-
-
 def processor() -> str:
     info = Path("/proc/cpuinfo")
     names = re.findall(r"^model name\s*: (.*)$", info.read_text(), re.M) if info.exists() else []
@@ -130,7 +120,7 @@ def processor() -> str:
 
 def run(check: Check, day: bool, end: float = float("inf")) -> tuple[str, float, int | None]:
     """Run a check and print its last lines, or all if it failed; by night, keep what passed."""
-    start, before = time.time(), Tree()
+    start, key = time.time(), "" if day else check.key(Tree())
     if start > end:
         return check.name, 0, None
     command = f"{check.command} {check.day.format(seed=seed())}" if day else check.command
@@ -138,23 +128,26 @@ def run(check: Check, day: bool, end: float = float("inf")) -> tuple[str, float,
         command.split(), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, check=False,
     )  # fmt: skip
+    found = [re.search(pattern, done.stdout, re.MULTILINE) for pattern in check.figures]
+    # By night, an output without the figures that it must have is a failure too.
+    code = done.returncode or int(not day and None in found)
     lines, seconds = done.stdout.splitlines(), time.time() - start
-    word = "failed" if done.returncode else "passed"
-    shown = lines if done.returncode else lines[-8:]
+    word = "failed" if code else "passed"
+    shown = lines if code else lines[-8:]
     print(f"\n=== {command}: {word} in {seconds:.0f} s", *shown, sep="\n", flush=True)
-    if done.returncode and not day:
+    if code and not day:
         check.file.unlink(missing_ok=True)  # an earlier success is not shown beside this failure
-    elif not day and check.key(Tree()) == check.key(before):
+    elif not day and check.key(Tree()) == key:
         kept = {
             "commit": git("rev-parse", "HEAD").strip(),
             "date": time.strftime("%Y-%m-%d", time.gmtime(start)),
-            "figures": figures_in(done.stdout, check.figures),
-            "key": check.key(before),
+            "figures": {k: v for each in found if each for k, v in each.groupdict().items()},
+            "key": key,
             "processor": processor(),
             "seconds": round(seconds),
         }
         check.file.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
-    return check.name, seconds, done.returncode
+    return check.name, seconds, code
 
 
 def of_the_change() -> list[Check]:

@@ -28,6 +28,10 @@ shows = "{n} counted"
 [checks.fails]
 command = "false"
 when = "night"
+[checks.silent]
+command = "true"
+when = "night"
+figures = ['(?P<n>\d+)']
 [checks.turns]
 command = "true"
 when = "touched"
@@ -153,6 +157,8 @@ def test_a_failure_takes_the_record(root: Path) -> None:
     (root / "evidence/fails.json").write_text("{}")
     assert checks.main(["run", "fails"]) == 1
     assert not (root / "evidence/fails.json").exists()
+    assert checks.main(["run", "silent", "count"]) == 1  # no output has its figures
+    assert not (root / "evidence/silent.json").exists()
 
 
 def test_the_site_fills_pages_from_the_records(root: Path) -> None:
