@@ -33,7 +33,6 @@ from geomdp.accounting import compose
 from geomdp.accuracy import variance
 from geomdp.keyed import ReleaseKey
 from geomdp.tables import Hierarchy
-from geomdp.tables.consistency import consistent
 from geomdp.tables.streams import Stream
 
 Call = Callable[[], object]
@@ -247,13 +246,20 @@ def places(leaves: int) -> dict[str, str]:
     return regions | {f"region {n}": "country" for n in range(1000)}
 
 
+def of_leaves(tree: Hierarchy, counts: NDArray[np.int64]) -> tables.Table:
+    """Return the exact table of a tree with these counts of its leaves."""
+    frame = pd.DataFrame({"node": tree.leaves, "n": counts})
+    return tables.Design({"node": tree}).count(frame, counts="n")
+
+
 def of_tree(leaves: int, what: str, ask: Callable[[Any], object]) -> tuple[str, Call, Call]:
     """Ask a new release each time. What is made once for a tree, such as its names, is there."""
     tree, counts = Hierarchy(places(leaves)), np.arange(leaves) % 100
+    table = of_leaves(tree, counts)
     name = f"{what} of a tree of {leaves:,} leaves, to noise on the leaves"
     return (
         name,
-        lambda: ask(tree.release(counts, epsilon=1)),
+        lambda: ask(table.release(epsilon=1)),
         lambda: MECHANISM.release(counts),
     )
 
@@ -407,9 +413,12 @@ def groups() -> tuple[str, Call, Call]:
 
 @row
 def consistent_table() -> tuple[str, Call, Call]:
-    mechanism, size = GeometricMechanism(0.3), 120
-    noisy = mechanism.release(np.full((size, size), 100))
-    margins = {axis: mechanism.release(np.full(size, 100 * size)) for axis in (0, 1)}
+    size = 120
+    levels = {name: [*range(size)] for name in ("row", "column")}
+    cells = {"row": np.repeat(levels["row"], size), "column": np.tile(levels["column"], size)}
+    frame = pd.DataFrame(cells | {"n": 100})
+    design = tables.Design(levels, margins=dict.fromkeys(levels, -1))
+    noisy = design.count(frame, counts="n").release(epsilon="0.9")
     # The same number of rounded cells and sums, as one linear program.
     shares = np.random.default_rng(1).random(size**2)
     lines = sparse.eye_array(size), np.ones((1, size))
@@ -418,7 +427,7 @@ def consistent_table() -> tuple[str, Call, Call]:
     both = sparse.vstack([sums, -sums])
     return (
         "`consistent` of 120 by 120 cells, to the rounding alone as one linear program",
-        lambda: consistent(noisy, margins=margins),
+        noisy.consistent,
         lambda: linprog(1 - 2 * shares, both, limits, bounds=(0, 1), method="highs-ds"),
     )
 
@@ -485,7 +494,7 @@ def read_release(noisy: Any, read: Any, name: str, end: str) -> tuple[str, Call,
 
 def read_places(end: str) -> tuple[str, Call, Call]:
     tree = Hierarchy(places(10**6))
-    noisy = tree.release(np.zeros(len(tree), np.int64), epsilon=1)
+    noisy = of_leaves(tree, np.zeros(len(tree.leaves), np.int64)).release(epsilon=1)
     return read_release(noisy, geomdp.read, "a tree of 1,000,000 leaves", end)
 
 
@@ -520,7 +529,7 @@ def read_parquet() -> tuple[str, Call, Call]:
 @row
 def read_tree() -> tuple[str, Call, Call]:
     tree = Hierarchy({n: n // 10 for n in range(1, 10**5)})
-    noisy = tree.release(np.zeros(len(tree), np.int64), epsilon=1)
+    noisy = of_leaves(tree, np.zeros(len(tree.leaves), np.int64)).release(epsilon=1)
     return read_release(noisy, geomdp.read, "a tree of 10^5 nodes", "csv")
 
 

@@ -33,9 +33,9 @@ from geomdp.accounting import Budget, _journal
 from geomdp.tables._files import parquet_file
 from geomdp.tables._files.delimited import DataError
 from geomdp.tables.streams import Stream
-from leaves import of_leaves
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from leaves import of_leaves
 from restated import damaged, restate, spoiled
 
 #: The files that one process reads, and its limits on each: seconds and bytes.
