@@ -254,7 +254,7 @@ def of_leaves(tree: Hierarchy, counts: NDArray[np.int64]) -> tables.Table:
 
 def of_tree(leaves: int, what: str, ask: Callable[[Any], object]) -> tuple[str, Call, Call]:
     """Ask a new release each time. What is made once for a tree, such as its names, is there."""
-    tree, counts = Hierarchy(places(leaves)), np.arange(leaves) % 100
+    tree, counts = Hierarchy(places(leaves), leaves_only=True), np.arange(leaves) % 100
     table = of_leaves(tree, counts)
     name = f"{what} of a tree of {leaves:,} leaves, to noise on the leaves"
     return (
@@ -493,7 +493,7 @@ def read_release(noisy: Any, read: Any, name: str, end: str) -> tuple[str, Call,
 
 
 def read_places(end: str) -> tuple[str, Call, Call]:
-    tree = Hierarchy(places(10**6))
+    tree = Hierarchy(places(10**6), leaves_only=True)
     noisy = of_leaves(tree, np.zeros(len(tree.leaves), np.int64)).release(epsilon=1)
     return read_release(noisy, geomdp.read, "a tree of 1,000,000 leaves", end)
 
@@ -528,7 +528,7 @@ def read_parquet() -> tuple[str, Call, Call]:
 
 @row
 def read_tree() -> tuple[str, Call, Call]:
-    tree = Hierarchy({n: n // 10 for n in range(1, 10**5)})
+    tree = Hierarchy({n: n // 10 for n in range(1, 10**5)}, leaves_only=True)
     noisy = of_leaves(tree, np.zeros(len(tree.leaves), np.int64)).release(epsilon=1)
     return read_release(noisy, geomdp.read, "a tree of 10^5 nodes", "csv")
 
