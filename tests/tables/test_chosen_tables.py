@@ -427,10 +427,9 @@ def test_releases_of_other_counts_are_not_combined() -> None:
         one.combine(two)
     with pytest.raises(ValueError, match="is this release"):
         noisy.combine(noisy.with_totals(2))
-    bounded = design.count(frame).release(epsilon=1, bounds=(0, 5))
-    with pytest.raises(ValueError, match="with bounds"):
-        noisy.combine(bounded)
     table = design.count(frame)
+    with pytest.raises(ValueError, match="with bounds"):
+        table.release(epsilon=1).combine(table.release(epsilon=1, bounds=(0, 5)))
     one, two = (table.release(epsilon=1).with_totals(n) for n in (2, 3))
     with pytest.raises(ValueError, match="contradict"):
         one.combine(two)

@@ -89,7 +89,7 @@ class Layout:
             raise ValueError(parameters.refusal("neighbours", neighbours, wanted))
         self._by_columns = isinstance(levels, Mapping)
         columns, given = _by_label(levels if isinstance(levels, Mapping) else {"level": levels})
-        words = [("unit", unit), ("summed", summed), ("having", having)]
+        words = [("summed", summed), ("having", having)]
         words = [("name", name), *(("column", label) for label in given), *filter(_given, words)]
         for what, each in words:
             parameters.check_text(what, each)
@@ -113,7 +113,7 @@ class Layout:
         elif self.values is not None:
             _check_values(self.values, self.linf, self.l1)
         #: Whom or what epsilon protects: losses add up for one kind of individual.
-        self.unit = self._own_unit if unit is None else unit
+        self.unit = self._own_unit if unit is None else word_of(unit)
         others = _labels("other", other, list(given))
         known = _complete(complete, list(given), others)
         sums, parts = _margins(margins, list(given), named=tables is None)
@@ -568,6 +568,14 @@ def change(layout: Layout) -> int:
 def change_of_sum(layout: Layout) -> int:
     """How much one individual changes a sum of cells, whichever these are."""
     return max(together for _, together in layout._moved())
+
+
+def word_of(unit: Any) -> str:
+    """Return a word for whom epsilon protects."""
+    parameters.check_text("unit", unit)
+    if not unit:
+        raise ValueError(parameters.refusal("unit", unit, "a word, such as 'person'"))
+    return str(unit)
 
 
 def _of_sums(summed: str | None, values: Any) -> str | None:

@@ -308,7 +308,7 @@ def _design(contents: Contents) -> Design:
     named = None if facts["values"] is None else facts["name"]
     facts = {"unit": None, "summed": named, "having": None, **facts}
     given = {name: facts[name] for name in KEYWORDS if facts[name] is not None}
-    complete = [label for label, each in facts["axes"].items() if each.get("complete", False)]
+    complete = [x for x, each in facts["axes"].items() if _flag(each.get("complete", False))]
     if isinstance(who := given.get("individual"), list):
         given["individual"] = tuple(who)
     stated = {label: [*_fractions(each["shares"])] for label, each in facts["axes"].items()}
@@ -323,6 +323,12 @@ def _design(contents: Contents) -> Design:
     if {axis.label: [*axis.shares] for axis in made._axes} != stated:
         raise ValueError("it has columns or shares of another form")
     return made
+
+
+def _flag(value: Any) -> bool:
+    """Return whether a column has all records, as a description states."""
+    parameters.check_bool("complete", value)
+    return bool(value)
 
 
 def _column(pair: Any) -> Any:

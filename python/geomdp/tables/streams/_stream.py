@@ -24,6 +24,7 @@ from geomdp.accounting._journal import absolute
 from geomdp.mechanism import GeometricMechanism
 from geomdp.tables._analysis import span_trees
 from geomdp.tables._design import Design
+from geomdp.tables._layout import word_of
 from geomdp.tables._native import Library
 from geomdp.tables._noisy import NoisyTable
 from geomdp.tables.streams._exact import spans_sums, summed
@@ -139,8 +140,8 @@ class Stream:
         given = None if arity is None else parameters.at_least("arity", arity, 2)
         for name, most in (("l0", l0), ("linf", linf)):
             parameters.at_least(name, most, 1)
-        if unit is not None:
-            parameters.check_text("unit", unit)
+        one = "record" if (l0, linf) == (1, 1) else "individual"
+        one = one if unit is None else word_of(unit)
         levels = None
         self = cls.__new__(cls)
         if not absolute(path).exists():
@@ -159,8 +160,7 @@ class Stream:
                 return
             losses = self.loss_distribution(l0, linf).losses
             whole, name = composition.total(losses), label or absolute(path).name
-            one = "record" if (l0, linf) == (1, 1) else "individual"
-            who = Protects(one if unit is None else unit, "add-remove")
+            who = Protects(one, "add-remove")
             try:
                 book_table(budget, whole, losses, name, (own,), protects=who)
             except ValueError:
