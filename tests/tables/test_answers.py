@@ -696,7 +696,7 @@ def test_releases_with_bounds_answer_by_cells() -> None:
             ask()
     ragged = Axis("x", Hierarchy(AREAS, leaves_only=True))
     table = Table([ragged], [1, 2, 3], 1, np.zeros(5, int), bounds=(0, 9))
-    with pytest.raises(ValueError, match="by the tree of 'x', whose cells differ in depth"):
+    with pytest.raises(ValueError, match="with the tree of 'x', whose cells differ in depth"):
         table.total(alpha=0.05)
 
 

@@ -481,12 +481,7 @@ class Estimates:
     def _cells(self) -> _Ints:
         """Return the noisy cells."""
         axes = self.design._axes
-        for axis in axes:
-            if axis.tree.starts[axis.tree.depth] != axis.tree.cells[0]:
-                raise ValueError(
-                    f"a release with bounds has no intervals by the tree of {axis.label!r}, whose "
-                    "cells differ in depth: release without bounds"
-                )
+        check_bounded(axes)
         return self.counts[np.ix_(*(x.tree.leaves for x in axes))]
 
     def _weights(self, rows: Rows, chosen: Sequence[Mapping[int, NDArray[Any]]]) -> Iterator[_Ints]:
@@ -518,6 +513,16 @@ class Estimates:
             for name, each in found.items()
         }
         return self._made(columns | shaped)
+
+
+def check_bounded(axes: Iterable[Axis]) -> None:
+    """Refuse bounds where cells differ in depth: their sums are of counts with other noise."""
+    for axis in axes:
+        if axis.tree.starts[axis.tree.depth] != axis.tree.cells[0]:
+            raise ValueError(
+                f"bounds are not accepted with the tree of {axis.label!r}, whose cells differ in "
+                "depth, so that no question would have an interval: release without bounds"
+            )
 
 
 def check_table(name: str, other: Any) -> None:

@@ -211,9 +211,9 @@ def _groups(known: _Known, contents: Contents) -> NoisyGroups:
     at_least = threshold(design, contents.facts["at_least"], mechanism)
     rest = _rest_of(known, contents)
     groups = len(contents.counts) - (rest is not None)
-    cells = np.ravel_multi_index(
-        tuple(each[:groups] for each in _places(design, contents, rest)), design.shape
-    )
+    places = [each[:groups] for each in _places(design, contents, rest)]
+    # A design without columns has one cell.
+    cells = np.ravel_multi_index(tuple(places), design.shape) if places else np.arange(groups)
     rounded = _rounded(contents)
     below = contents.counts[:groups] < at_least - _rounding.half(rounded)
     if (np.diff(cells) <= 0).any() or below.any():

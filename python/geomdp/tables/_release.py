@@ -21,7 +21,7 @@ from geomdp.accounting._budget import as_budget, book_table
 from geomdp.mechanism import GeometricMechanism, exact_loss
 from geomdp.mechanism import rehearse as rehearse_noise
 from geomdp.tables import _about, _counted, _layout, _rest
-from geomdp.tables._estimates import workload_of
+from geomdp.tables._estimates import check_bounded, workload_of
 from geomdp.tables._exact import all_nodes, check_size
 from geomdp.tables._groups import NoisyGroups, threshold
 from geomdp.tables._native import Library
@@ -139,6 +139,8 @@ def prepare(
                 f"bounds = {each.bounds} are not accepted for sums of values that may be negative "
                 f"({design.values}): give a lower bound below 0"
             )
+    if bounded:
+        check_bounded(design._axes)
     if at_least is not None:
         at_least = threshold(design, at_least, mechanisms[design.blocks[-1]])
     else:
