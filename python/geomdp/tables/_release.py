@@ -129,18 +129,7 @@ def prepare(
             raise TypeError("rest takes a share of epsilon: give epsilon instead of a mechanism")
         row, epsilon = _rest.asked(design, rest, epsilon)
     mechanisms = _layout.mechanisms_by(design, mechanism, epsilon, bounds, tiers)
-    bounded = any(each.bounds is not None for each in mechanisms.values())
-    if design.tables is not None and bounded:
-        raise ValueError("bounds are not accepted for a design with tables: release without bounds")
-    for each in mechanisms.values():
-        if design.signed and each.bounds is not None and each.bounds[0] >= 0:
-            # Intervals by bounds from 0 on take it that no true count is below 0.
-            raise ValueError(
-                f"bounds = {each.bounds} are not accepted for sums of values that may be negative "
-                f"({design.values}): give a lower bound below 0"
-            )
-    if bounded:
-        check_bounded(design._axes)
+    _check_bounds(design, [each.bounds for each in mechanisms.values() if each.bounds is not None])
     if at_least is not None:
         at_least = threshold(design, at_least, mechanisms[design.blocks[-1]])
     else:
@@ -158,6 +147,21 @@ def prepare(
         counts = np.zeros(int(row is not None), np.int64) if at_least else _no_counts(design)
         rehearse(_published(release, None, counts, _NO_CELLS), save, rounded)
     return release
+
+
+def _check_bounds(design: Layout, bounds: Sequence[tuple[int, int]]) -> None:
+    """Refuse bounds of noisy counts for tables whose intervals do not hold with them."""
+    if not bounds:
+        return
+    if design.tables is not None:
+        raise ValueError("bounds are not accepted for a design with tables: release without bounds")
+    if design.signed and max(bounds)[0] >= 0:
+        # Intervals by bounds from 0 on take it that no true count is below 0.
+        raise ValueError(
+            f"bounds = {max(bounds)} are not accepted for sums of values that may be negative "
+            f"({design.values}): give a lower bound below 0"
+        )
+    check_bounded(design._axes)
 
 
 def _no_counts(design: Layout) -> _Ints:
