@@ -16,7 +16,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 #: `make test` sets this to the commit: of a test with 8 cases or more, a third runs, which the
 #: commit chooses. All run by night, where it is not set, and in the files of WHOLE: tests that
-#: changed, and those of planted faults in files that changed.
+#: changed, and those of planted faults in files that changed (`scripts/checks.py whole`). On main
+#: itself, where nothing says what changed, these are none.
 TURN, WHOLE = os.environ.get("TURN"), os.environ.get("WHOLE", "").split()
 FEW, PARTS = 8, 3
 

@@ -5,11 +5,16 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import plant_faults
 import pytest
+
+import conftest
 
 ROOT = plant_faults.ROOT
 
@@ -188,3 +193,40 @@ def test_files_that_commands_name_exist() -> None:
     named = {(each.name, name) for each in commands for name in paths.findall(each.read_text())}
     assert len(named) > 30
     assert not {(each, name) for each, name in named if not (ROOT / name).exists()}
+
+
+@dataclass(frozen=True)
+class Case:
+    nodeid: str
+
+
+def by_day(items: list[Case]) -> list[Case]:
+    """Return the cases that run, of which those that do not are told."""
+    kept, left_out = items.copy(), []
+    hook = SimpleNamespace(pytest_deselected=lambda **told: left_out.extend(told["items"]))
+    conftest.pytest_collection_modifyitems(kept, SimpleNamespace(hook=hook))
+    assert kept == [item for item in items if item not in left_out]
+    return kept
+
+
+@pytest.mark.parametrize("turn", ["", "a", "b"])
+def test_a_third_of_many_cases_runs_by_day_and_all_of_few(
+    turn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conftest, "TURN", turn)
+    monkeypatch.setattr(conftest, "WHOLE", ["tests/b.py"])
+    sizes = {"tests/a.py::few": 7, "tests/a.py::many": 8, "tests/a.py::of": 40, "tests/b.py::x": 40}
+    items = [Case(f"{test}[{n}]") for test, size in sizes.items() for n in range(size)]
+    found = Counter(item.nodeid.split("[")[0] for item in by_day([*items, Case("tests/a.py::one")]))
+    thirds = {"tests/a.py::many": 3, "tests/a.py::of": 14} if turn else {}
+    assert found == sizes | {"tests/a.py::one": 1} | thirds
+
+
+def test_each_case_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conftest, "WHOLE", [])
+    ran = Counter[Case]()
+    for turn in range(200):
+        monkeypatch.setattr(conftest, "TURN", str(turn))
+        ran.update(by_day([Case(f"tests/a.py::many[{n}]") for n in range(9)]))
+    assert len(ran) == 9
+    assert min(ran.values()) > 40  # of 67 or so; turns are always the same
