@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -427,3 +428,83 @@ def test_the_label_of_a_sum_beside_its_levels(levels: Any, margins: Any, label: 
     assert [None if pd.isna(x) else x for x in table.release(epsilon=1).total("x")["x"]] == levels
     known = {"Design": Design, "Fraction": Fraction}
     assert eval(repr(design), known) == design
+
+
+# Blanks in trees
+
+#: Half of the countries of UN M49 have no region between these.
+LANDS = [
+    ("Europe", "Northern", None, "Norway"),
+    ("Europe", "Northern", "", "Norway"),
+    ("Europe", None, None, "Malta"),
+    (None, None, None, "Antarctica"),
+    ("Europe", "Northern", None, None),
+    (None, None, None, None),
+]
+PATHS = [("Europe", "Northern", "Norway"), ("Europe", "Malta"), ("Antarctica",)]
+KNOWN = ("World", "Europe", "Northern", "Norway", "Malta", "Antarctica")
+ENGINES: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "pandas": lambda frame: frame,
+    "objects": lambda frame: frame.astype(object).where(frame.notna(), None),
+    "categories": lambda frame: frame.astype("category"),
+    "polars": pl.from_pandas,
+    "lazy": lambda frame: pl.from_pandas(frame).lazy(),
+    "arrow": pa.Table.from_pandas,
+    "duckdb": lambda frame: duckdb.sql("select * from frame").pl(),
+}
+
+
+@pytest.mark.parametrize("deepest", [None, "Kenya"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_blank_is_no_node_at_its_depth_in_trees_and_records(
+    engine: str, deepest: str | None
+) -> None:
+    """Records with a blank in the middle vanished, or were refused as if the root had none."""
+    # Without a land of all depths, there are as many columns as depths with the root.
+    more = [] if deepest is None else [("Africa", "Sub-Saharan", "Eastern", deepest)]
+    frame = pd.DataFrame(LANDS + more, columns=[*"rsmc"])
+    public, eager = frame.drop(index=[4, 5]), "pandas" if engine == "lazy" else engine
+    trees = [
+        Hierarchy.from_columns(ENGINES[eager](public), [*"rsmc"], root="World"),
+        Hierarchy.from_paths([*PATHS, *more], root="World"),
+        Hierarchy.from_paths([*LANDS[:4], *more], root="World"),
+    ]
+    for tree in trees:
+        assert {*tree.nodes} == {"World", *(x for row in [*PATHS, *more] for x in row)}
+        for other in (None, "elsewhere"):
+            design = Design({tuple("rsmc"): tree}, other=other)
+            noisy = design.count(ENGINES[engine](frame)).release(epsilon=2**10)
+            wanted = dict(zip(KNOWN, (5 + len(more), 4, 3, 2, 1, 1), strict=True))
+            if other is not None:
+                wanted |= {"World": 6 + len(more), "elsewhere": 1}
+            found = {key: n for key, n in noisy.to_dict().items() if key in {*KNOWN, other}}
+            assert found == wanted
+
+
+def test_a_column_for_the_root_may_stand_above_blanks() -> None:
+    frame = pd.DataFrame(LANDS, columns=[*"rsmc"]).assign(w="World")
+    tree = Hierarchy.from_paths(PATHS, root="World")
+    table = Design({tuple("wrsmc"): tree}).count(frame)
+    assert table.frame["count"].tolist()[:4] == [6, 4, 1, 3]
+    with pytest.raises(ValueError, match="has an empty name"):
+        Hierarchy.from_paths(["a//b"])
+
+
+# Depths in previews
+
+
+def test_a_preview_names_the_depths_that_tables_have() -> None:
+    tree = Hierarchy.from_paths(["a/b/c", "a/d/e", "f/g/h"], root="all")
+    design = Design({"t": tree, "s": ["x", "y"]}, tables=[("t", 1), (("t", 2), "s"), "s", ()])
+    found = design.preview([1])
+    assert [*found] == ["epsilon", "all cells", "t at depth 1", "t at depth 2, s", "s", "total"]
+    noisy = design.count(pd.DataFrame({"t": ["c"], "s": ["x"]})).release(epsilon=1)
+    ends = noisy.intervals(alpha=0.05)
+    for start, title in ((0, "t at depth 1"), (2, "t at depth 2, s"), (8, "s"), (10, "total")):
+        reach = (ends["upper"] - ends["estimate"])[start]
+        # Ends are whole numbers, and so is an accuracy.
+        assert reach <= found[title][0] < reach + 2
+    assert design.accuracy(epsilon=1, alpha=0.05, of=("t", 1)) == found["t at depth 1"][0]
+    for of in (("s", 1), ("t", 9)):
+        with pytest.raises(ValueError, match=rf"of has the depth {of[1]} of '{of[0]}'"):
+            design.accuracy(epsilon=1, alpha=0.05, of=of)

@@ -312,7 +312,7 @@ def test_the_command_takes_a_tree_of_a_file(tmp_path: Path) -> None:
     ("rows", "options", "message"),
     [
         (PLACES, [], "give root=, a name for the sum of all"),
-        ([("Norway", "", "Evje")], [], "has an empty name"),
+        ([("", "", "")], [], "are empty"),
         ([("A",), ("A", "b", "c")], ["--root", "all"], "has another number of cells"),
         ([("A", "", ""), ("A", "b", "c")], ["--root", "x"], "is a leaf and has nodes below it"),
         ([("A", "1/2", "")], [], "contains '/'"),
@@ -352,7 +352,8 @@ def of_paths(*paths: Any, **more: Any) -> Any:
             "'Oslo' is a child twice",
         ),
         (of_paths("a/b", "a//c"), ValueError, "the row ('a', '', 'c') of paths has an empty name"),
-        (of_paths(("a", None)), ValueError, "the path ('a', None) has an empty name"),
+        (of_paths((None, "")), ValueError, "paths are empty"),
+        (of_paths(("a",), (None,)), ValueError, "has no name"),
         (of_paths(""), ValueError, "has an empty name"),
         (of_paths(), ValueError, "paths are empty"),
         (of_paths(7), TypeError, "paths have one of type int: give text"),
@@ -394,10 +395,12 @@ def of_paths(*paths: Any, **more: Any) -> Any:
         ),
         (
             lambda: Hierarchy.from_columns(
-                pd.DataFrame({"a": ["x"], "b": [None], "c": "z"}), ["a", "b", "c"]
+                pd.DataFrame({"a": ["x", "x"], "b": [None, "z"], "c": ["z", "y"]}),
+                ["a", "b", "c"],
+                root=1,
             ),
             ValueError,
-            "the row ('x', None, 'z') of columns has no name before another",
+            "the row ('x', 'z') of columns is a leaf and has nodes below it",
         ),
         (
             lambda: Design({("a", "b"): TREE}),
