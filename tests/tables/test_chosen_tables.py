@@ -362,7 +362,8 @@ def test_best_parts_have_no_more_variance_than_equal_ones() -> None:
     assert best.tables is not None
     assert sum(best.tables.values()) == 1
     known = design.preview([0.1]), best.preview([0.1])
-    assert list(known[0]) == ["epsilon", "all cells", "a, b", "a, c", "c", "total"]
+    columns = ["epsilon", "all cells", "a, b", "a, c", "c", "total", "types of levels"]
+    assert list(known[0]) == columns
     with pytest.raises(ValueError, match="best parts are those of tables"):
         Design(LEVELS).with_best_parts()
 

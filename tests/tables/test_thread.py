@@ -9,6 +9,7 @@ import math
 import os
 import pickle
 from collections.abc import Callable
+from datetime import date
 from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
@@ -222,7 +223,7 @@ def test_the_picture_of_a_design_is_its_preview() -> None:
     epsilons = [0.1, 0.5, 2]
     axes = DESIGN.plot(epsilons, alpha=0.1)
     frame = DESIGN.preview(epsilons, alpha=0.1, library="pandas")
-    assert [line.get_label() for line in axes.get_lines()] == list(frame.columns[1:])
+    assert [line.get_label() for line in axes.get_lines()] == list(frame.columns[1:-1])
     for line in axes.get_lines():
         drawn = dict(line.get_xydata().tolist())
         assert [drawn[each] for each in epsilons] == frame[line.get_label()].tolist()
@@ -420,6 +421,8 @@ def test_preview_has_the_accuracies(library: Any) -> None:
     for name, columns in of.items():
         found = table[name].to_pylist()
         assert found == [DESIGN.accuracy(epsilon=e, alpha=0.05, of=columns) for e in (0.5, 1)]
+    types = Design({"day": [date(2026, 1, 1)], "n": [None, 1], "no": [None]}).preview(1)
+    assert [*types["types of levels"]] == ["day date, n int, no null"]
 
 
 def test_designs_are_public_values() -> None:

@@ -285,15 +285,19 @@ def significance_or_zero(name: str, value: Any) -> Fraction:
 
 def _unconfident(name: str, value: Any, exact: Fraction) -> Fraction:
     if 2 * exact > 1:
-        depth, frame = 1, sys._getframe()
-        while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == "geomdp":
-            depth, frame = depth + 1, frame.f_back
-        warnings.warn(
+        warn(
             f"{name} = {shown(value)} is the probability of a miss or of a greater error: "
-            "give 0.05 for 95% confidence",
-            stacklevel=depth,
+            "give 0.05 for 95% confidence"
         )
     return exact
+
+
+def warn(message: str, category: type[UserWarning] = UserWarning) -> None:
+    """Warn where the library was called."""
+    depth, frame = 1, sys._getframe()
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == "geomdp":
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=depth)
 
 
 def _number(name: str, value: Any) -> int | float | Fraction:

@@ -48,16 +48,16 @@ def _reach(rate: Fraction, sums_of: tuple[tuple[int, int], ...], level: Fraction
     # Another sum is 0 if no noise is probable.
     if 2 * sum(sizes.values()) * math.exp(-rate) * (1 + 1e-9) <= level:
         return 0
-    upper = _chernoff(rate, sizes, level)
+    upper = chernoff(rate, sizes, level)
     if list(sizes) == [1] and sizes[1] <= _TERMS:
         return unit * _least(rate, sizes[1], level, upper)
     nearer = _by_fourier(rate, sizes, level)
     return unit * (upper if nearer is None else min(nearer, upper))
 
 
-def _chernoff(rate: Fraction, sizes: Mapping[int, int], level: Fraction) -> int:
+def chernoff(rate: Fraction, sizes: Mapping[int, int], level: Fraction) -> int:
     """Return the least t that ``P(|S| > t) <= 2 E[exp(u (S - t))]`` allows, over several u."""
-    largest = max(sizes)
+    rate, largest = min(rate, _MOST), max(sizes)
     half, widths = _half(rate), np.array([size / largest for size in sizes])
     with localcontext(decimals.context(20)):
         target = -float(decimals.log(level / 2))
@@ -122,7 +122,7 @@ def _masses(rate: Fraction, sums_of: tuple[tuple[int, int], ...]) -> NDArray[np.
     They and the mass that is left out make any sum of them wrong by less than ``_LOST``.
     """
     sizes = dict(sums_of)
-    half = _chernoff(rate, sizes, Fraction(_LOST) / 4)
+    half = chernoff(rate, sizes, Fraction(_LOST) / 4)
     points = 2 << (half + 1).bit_length()
     if points > _POINTS or points * len(sizes) > _WORK:
         return None

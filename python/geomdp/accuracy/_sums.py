@@ -155,12 +155,18 @@ def sum_confidence_interval(
         )
         # A true count beyond a bound has the noise of that bound.
         more = [
-            (size, far, least - floor if sign * w > 0 else ceiling - greatest)
+            (size, far, (least, floor) if sign * w > 0 else (greatest, ceiling))
             for (size, far), (w, _) in zip(to_bound, pairs, strict=True)
             if far <= moved
         ]
-        beyond = sum(size * extra for size, _, extra in more)
-        return max(inside + beyond, sum(size * (far + extra) for size, far, extra in more if extra))
+        beyond = sum(size * abs(last - bound) for size, _, (bound, last) in more)
+        # An end that the limit of a type opens is that limit, and 0 is none.
+        limit = (
+            size * (far + abs(last - bound))
+            for size, far, (bound, last) in more
+            if bound != last != 0
+        )
+        return max(inside + beyond, sum(limit))
 
     return total - room(1), total + room(-1)
 

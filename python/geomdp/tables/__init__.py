@@ -14,6 +14,7 @@ from geomdp.tables._answers import Answers
 from geomdp.tables._columns import release_columns
 from geomdp.tables._contributions import bound_contributions
 from geomdp.tables._design import Design, count
+from geomdp.tables._empty import EmptyTableWarning
 from geomdp.tables._groups import NoisyGroups
 from geomdp.tables._hierarchy import Hierarchy
 from geomdp.tables._limits import ChosenLimit, choose_limit
@@ -42,12 +43,13 @@ __all__ = [
     "bound_contributions",
     "choose_limit",
     "ChosenLimit",
+    "EmptyTableWarning",
     "report",
 ]
 
 # Pickles name this module, wherever a class is written.
 for _class in (
-    *(Answers, ChosenLimit, Design, Hierarchy, NoisyGroups, NoisySumAndCount),
+    *(Answers, ChosenLimit, Design, EmptyTableWarning, Hierarchy, NoisyGroups, NoisySumAndCount),
     *(NoisyTable, NoisyTiers, SumAndCount, Table, TierMechanism, Top),
 ):
     _class.__module__ = __name__

@@ -15,7 +15,7 @@ from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp._numerics import decimals, tails
 from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, as_mechanism
-from geomdp.tables import _counting, _layout, _native, _plans, _tiers, plot
+from geomdp.tables import _counting, _layout, _levels, _native, _plans, _tiers, plot
 from geomdp.tables._axes import Levels
 from geomdp.tables._chosen import keys_of, titles
 from geomdp.tables._groups import threshold
@@ -530,15 +530,19 @@ individual='patient', l0=2)
             A row for each epsilon, after the name of the tier if there are tiers, with the
             accuracies of one cell, of all cells at once, and of sums of cells for each column and
             for the grand total; with `tables`, those of an estimate of each table instead.
-            :meth:`plot` draws it.
+            The last column has the types of the levels, which the columns of records need too.
+            :meth:`plot` draws the accuracies.
 
         Examples
         --------
         >>> from geomdp.tables import Design
-        >>> print(Design({"region": range(10), "sex": ["f", "m"]}).preview([0.5, 1]))
+        >>> found = Design({"region": range(10), "sex": ["f", "m"]}).preview([0.5, 1])
+        >>> print(found.drop(columns="types of levels"))
            epsilon  cell  all cells  sum by region  sum by sex  total
         0      0.5     6         12              8          18     25
         1      1.0     3          6              4           9     12
+        >>> found["types of levels"][0]
+        'region int, sex str'
 
         """
         items: Any = epsilons if np.ndim(epsilons) else [epsilons]  # type: ignore[arg-type]
@@ -548,7 +552,12 @@ individual='patient', l0=2)
             columns["tier"], items = [tier.name for tier in by_tier], by_tier.values()
         given = [parameters.positive_fraction("epsilon", each) for each in items]
         columns["epsilon"] = [float(each) for each in given]
-        return _native.made(columns | self._accuracies(given, alpha, tiers), library)
+        columns |= self._accuracies(given, alpha, tiers)
+        kinds = (
+            f"{x.label} {getattr(_levels.type_of(x.nodes), '__name__', 'null')}" for x in self._axes
+        )
+        columns["types of levels"] = [", ".join(kinds)] * len(given)
+        return _native.made(columns, library)
 
     def with_best_parts(self, epsilon: Real = 1) -> Self:
         """Return this design with parts of epsilon that serve all of its tables.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from geomdp import _notebook, accuracy
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
-from geomdp.tables import _counted, _page, _pictures, _rounding
+from geomdp.tables import _counted, _empty, _page, _pictures, _rounding
 from geomdp.tables._analysis import ends, thresholds
 from geomdp.tables._answers import Answers
 from geomdp.tables._cells import OfCells
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from geomdp._identity import Identity
     from geomdp.mechanism import GeometricMechanism
     from geomdp.tables._analysis.products import Block
+    from geomdp.tables._axes import Axis
     from geomdp.tables._layout import Layout
 
 _Ints: TypeAlias = NDArray[np.int64]
@@ -324,6 +325,20 @@ class NoisyGroups(Released):
     def _rows(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return values, whose order is that of the frame."""
         return values
+
+    def _columns_without_records(self) -> tuple[list[Axis], bool]:
+        """Return columns of which no record may have a level, and whether none may be counted."""
+        axes = self.design._axes
+        lower, _ = self._ends(_empty.LEVEL, simultaneous=True)
+        if not lower.any():
+            return list(axes), True
+        seen = self._cells[lower[: self._cells.size] > 0]
+        levels = [each.places for each in axes.columns(seen).values()]
+        return [
+            axis
+            for axis, places in zip(axes, levels, strict=True)
+            if axis.other and set(places.tolist()) <= {axis.nodes.index(axis.other[0])}
+        ], False
 
     def _answers(self) -> dict[str, Any]:
         """Return the ends of the intervals by confidence."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp._numerics import decimals
-from geomdp.tables import _consistency, _estimates, _page, _pictures, _selection, _totals
+from geomdp.tables import _consistency, _empty, _estimates, _page, _pictures, _selection, _totals
 from geomdp.tables._analysis import trees
 from geomdp.tables._answers import Answers
 from geomdp.tables._released import Released
@@ -241,6 +241,35 @@ class NoisyTable(Released, Answers):
         return _pictures.published_table(
             sides, (titles[0], titles[1]), ends(True), self.epsilon, alpha, ax=ax
         )
+
+    def _columns_without_records(self) -> tuple[list[_axes.Axis], bool]:
+        """Return columns of which no record may have a level, and whether none may be counted."""
+        axes = self.design._axes
+        if self.design.signed:
+            return [], False
+        if self._may_have_none(None):
+            return list(axes), True
+        return [axis for axis in axes if axis.other and self._may_have_none(axis)], False
+
+    def _may_have_none(self, of: _axes.Axis | None) -> bool:
+        """Return whether no record may have a level, or one of this column that is not `other`."""
+        axes = self.design._axes
+        place = 0 if of is None else axes.index(of)
+        # The sums above a list or a tree have the other records, too.
+        sums = of is not None and (of.margin or of.hierarchy is not None)
+        blocks = [block for block in self.mechanisms if not (sums and block[place] == 0)]
+        if not blocks:
+            return False
+
+        def variance(block: Block) -> float:
+            return math.prod(axes.counts(block)) / float(self.mechanisms[block].rate) ** 2
+
+        block = min(blocks, key=variance)
+        counts = self._values[self.design._parts[block]].reshape(axes.counts(block))
+        if of is not None:
+            nodes = np.arange(of.tree.size)[of.tree.level(block[place])]
+            counts = counts.compress(nodes != of.nodes.index(of.other[0]), axis=place)
+        return _empty.reaches_zero(counts, self.mechanisms[block])
 
     def _answers(self) -> dict[str, Any]:
         """Return estimates, and the ends of intervals by confidence; and whether cells add up."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypedDict, TypeVar
 
@@ -20,7 +21,7 @@ from geomdp._inputs import parameters
 from geomdp.accounting._budget import as_budget, book_table
 from geomdp.mechanism import GeometricMechanism, exact_loss
 from geomdp.mechanism import rehearse as rehearse_noise
-from geomdp.tables import _about, _counted, _layout, _rest
+from geomdp.tables import _about, _counted, _empty, _layout, _rest
 from geomdp.tables._estimates import check_bounded, workload_of
 from geomdp.tables._exact import all_nodes, check_size
 from geomdp.tables._groups import NoisyGroups, threshold
@@ -31,7 +32,7 @@ from geomdp.tables._rest import Rest
 from geomdp.tables._tiers import TierMechanism
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from fractions import Fraction
     from os import PathLike
 
@@ -275,17 +276,24 @@ def _published(
 
 
 def saved(made: _Made, path: Any, rounded: Any = None) -> _Made:
-    """Return a release that is booked, after it is saved to a path that was rehearsed, or None."""
-    if path is not None:
-        try:
+    """Return a release that is booked, after it is saved to a path that was rehearsed, or None.
+
+    A warning that it may be of no record is an error where users made it one.
+    """
+    try:
+        if path is not None:
             made.save(path, rounded=rounded)
-        except BaseException as error:
-            error.__dict__["released"] = made
-            error.add_note(
-                "The release is booked. It is the attribute `released` of this error: save it to "
-                "another file"
-            )
-            raise
+        # Of tiers the finest, and of sums and counts the counts.
+        last: Any = [*made.values()][-1] if isinstance(made, Mapping) else made
+        axes, whole = last._columns_without_records()
+        _empty.warn(axes, whole=whole)
+    except BaseException as error:
+        error.__dict__["released"] = made
+        error.add_note(
+            "The release is booked. It is the attribute `released` of this error: save it to "
+            "another file"
+        )
+        raise
     return made
 
 

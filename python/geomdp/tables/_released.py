@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from geomdp._inputs.parameters import Integer
     from geomdp.mechanism import GeometricMechanism
     from geomdp.tables._analysis.products import Block
+    from geomdp.tables._axes import Axis
     from geomdp.tables._layout import Layout
 
 
@@ -298,6 +299,10 @@ class Released:
         made = copy.copy(self)
         made._values, made._rounded = _rounding.nearest(self._values, step), step
         return made
+
+    def _columns_without_records(self) -> tuple[list[Axis], bool]:
+        """Return columns of which no record may have a level, and whether none may be counted."""
+        return [], False
 
     def _said(self, certificate: bool) -> _file.Said:
         """Return what a file says about this release beside its rows."""
