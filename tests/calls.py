@@ -639,7 +639,7 @@ def bad_abouts() -> Iterator[Refused]:
     def title(x: Any) -> Any:
         return table.top(1, epsilon=1, about={"title": x})
 
-    keys = "title, description, source, period, contact or licence"
+    keys = "title, description, source, period, publisher, contact or licence"
     yield Refused("about", TypeError, about, [7, "x", ["title"], [("title", "x")]], keys)
     yield Refused("about", ValueError, about, [{"titel": "x"}, {"Title": "x"}, {7: "x"}], keys)
     yield Refused("about", TypeError, title, [None, 7, b"x", ["x"], {}])

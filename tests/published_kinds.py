@@ -14,6 +14,7 @@ ABOUT = {
     "description": "{{script}}\n<!--<script>",
     "source": "&amp; \u2028",
     "period": 60 * "long",
+    "publisher": "</dl><a href='//x'>",
     "contact": "\"'><b>é</b>",
     "licence": "\\u003c]]>",
 }

@@ -13,7 +13,7 @@ import pytest
 
 import geomdp
 from geomdp import tables
-from geomdp.tables import _page
+from geomdp.tables import _about, _page
 from published_kinds import ABOUT as SAID
 
 HOSTILE = ["</script><script>x</script>", "<!--<script>", "{{script}}", "\u2028", "\U0001f600"]
@@ -75,7 +75,7 @@ def test_texts_of_a_release_add_no_element(parts: Parts) -> None:
 def test_a_page_shows_what_its_publisher_says(parts: Parts) -> None:
     """As texts: whatever is in them, they are what a reader sees, and nothing more."""
     assert parts.texts["title"] == parts.texts["h1"] == [ABOUT["title"]]
-    assert parts.texts["dt"] == ["Source", "Period", "Contact", "Licence"]
+    assert parts.texts["dt"] == ["Source", "Period", "Publisher", "Contact", "Licence"]
     assert parts.texts["dd"] == [ABOUT[key.lower()] for key in parts.texts["dt"]]
     assert parts.texts["p"][0] == ABOUT["description"]
 
@@ -109,11 +109,29 @@ def test_data_portals_find_a_dataset(parts: Parts) -> None:
         "name": given["title"],
         "isBasedOn": {"@type": "CreativeWork", "name": given["source"]},
         "temporalCoverage": given["period"],
-        "publisher": {"@type": "Organization", "name": given["contact"]},
+        "publisher": {
+            "@type": "Organization",
+            "name": given["publisher"],
+            "contactPoint": {"@type": "ContactPoint", "name": given["contact"]},
+        },
         "license": {"@type": "CreativeWork", "name": given["licence"]},
     }
     assert parts.inside["dataset"].isascii()
     assert "<" not in parts.inside["dataset"]
+
+
+def test_a_contact_is_no_publisher() -> None:
+    """A page said that an e-mail address was an organization."""
+    contact = {"@type": "ContactPoint", "email": "office@example.org"}
+    [found] = _about.dataset({"contact": "office@example.org"}).values()
+    assert found == {"@type": "Organization", "contactPoint": contact}
+    [found] = _about.dataset({"publisher": "Office"}).values()
+    assert found == {"@type": "Organization", "name": "Office"}
+    [found] = _about.dataset({"contact": "Office, office@example.org"}).values()
+    assert found["contactPoint"] == {
+        "@type": "ContactPoint",
+        "name": "Office, office@example.org",
+    }
 
 
 def test_scripts_are_allowed_or_are_data(parts: Parts) -> None:

@@ -14,6 +14,7 @@ from geomdp._inputs import parameters
 
 #: Characters that no page shows and a terminal may run, but for the ends of lines.
 _CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+_EMAIL = re.compile(r"[^\s@]+@[^\s@]+")
 _TEXT = "text in UTF-8, not blank, without control characters other than line ends"
 
 
@@ -31,6 +32,10 @@ class Key(NamedTuple):
 def _work(text: str) -> dict[str, str]:
     # A bare text would be a URL.
     return {"@type": "CreativeWork", "name": text}
+
+
+def _contact(text: str) -> dict[str, str]:
+    return {"@type": "ContactPoint", "email" if _EMAIL.fullmatch(text) else "name": text}
 
 
 KEYS = {
@@ -54,9 +59,13 @@ KEYS = {
         "`2026-01-01/2026-06-30`",
         lambda text: {"temporalCoverage": text},
     ),
-    "contact": Key(
-        "who publishes it and answers questions",
+    "publisher": Key(
+        "who publishes it",
         lambda text: {"publisher": {"@type": "Organization", "name": text}},
+    ),
+    "contact": Key(
+        "whom to ask about it, best by an e-mail address alone",
+        lambda text: {"publisher": {"@type": "Organization", "contactPoint": _contact(text)}},
     ),
     "licence": Key(
         "what others may do with it, by name or address",
@@ -87,5 +96,12 @@ def resource(about: Mapping[str, str]) -> dict[str, Any]:
 
 
 def dataset(about: Mapping[str, str]) -> dict[str, Any]:
-    """Return what schema.org's properties of a Dataset say of it."""
-    return {name: x for key, text in about.items() for name, x in KEYS[key].dataset(text).items()}
+    """Return what schema.org's properties of a Dataset say of it.
+
+    Both facts about the publisher are in one property.
+    """
+    found: dict[str, Any] = {}
+    for key, text in about.items():
+        for name, x in KEYS[key].dataset(text).items():
+            found[name] = {**found.get(name, {}), **x} if isinstance(x, dict) else x
+    return found

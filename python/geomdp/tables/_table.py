@@ -192,8 +192,8 @@ class Table(Searched):
             :meth:`NoisyTable.save` does. The returned table has the noisy counts before rounding.
         about : mapping of names to texts, optional
             What to say about the table in its files and on its page: any of `title`, `description`,
-            `source`, `period`, `contact` and `licence`. The returned table keeps it, and so does
-            :func:`geomdp.read`.
+            `source`, `period`, `publisher`, `contact` and `licence`. The returned table keeps it,
+            and so does :func:`geomdp.read`.
 
         Returns
         -------
