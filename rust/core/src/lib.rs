@@ -61,7 +61,8 @@ mod params;
 pub mod plan;
 mod reference;
 
-pub use draw::kernel::{Backend, Count, Kernel, LANES};
+pub use draw::kernel::{Backend, Count, Kernel};
+pub use draw::lanes::LANES;
 pub use draw::{Draws, bernoulli, features, fold, keyed, tape, tiers, top, wipe};
 pub use error::Error;
 pub use mechanism::Mechanism;

@@ -7,8 +7,9 @@
 
 use crate::draw::Draws;
 use crate::draw::ct;
+use crate::draw::kernel::Count;
 use crate::draw::kernel::sealed::Count as _;
-use crate::draw::kernel::{Count, LANES};
+use crate::draw::lanes::LANES;
 use crate::draw::tape::{Tape, Words};
 use crate::draw::wipe::without_trace;
 use crate::mechanism::limits;

@@ -3,12 +3,14 @@
 #[cfg(target_arch = "x86_64")]
 mod aes_blocks;
 pub mod bernoulli;
-#[cfg(target_arch = "x86_64")]
+mod block;
+mod cipher;
 mod counter_mode;
 pub(crate) mod ct;
 pub mod fold;
 pub mod kernel;
 pub mod keyed;
+pub mod lanes;
 mod simd;
 pub mod tape;
 pub mod tiers;
@@ -16,7 +18,8 @@ pub mod top;
 pub mod wipe;
 
 use crate::Error;
-use kernel::{Count, Kernel, LANES};
+use kernel::{Count, Kernel};
+use lanes::LANES;
 pub use simd::features;
 use tape::{Tape, Words};
 use zeroize::Zeroizing;

@@ -5,11 +5,8 @@ use crate::Error;
 use crate::draw::aes_blocks::Way;
 #[cfg(target_arch = "x86_64")]
 use crate::draw::counter_mode::Counter;
-use aes::Aes256Enc;
-use aes::cipher::KeyIvInit;
+use crate::draw::{cipher::Cipher, counter_mode};
 use core::fmt;
-use ctr::Ctr64LE;
-use ctr::cipher::{StreamCipher, StreamCipherSeek};
 use rand_core::TryCryptoRng;
 use zeroize::Zeroizing;
 
@@ -47,7 +44,7 @@ pub trait Words {
     /// words themselves.
     #[doc(hidden)]
     #[cfg(target_arch = "x86_64")]
-    fn counter(&mut self) -> Option<&mut Counter> {
+    fn counter(&mut self) -> Option<Counter<'_>> {
         None
     }
 }
@@ -58,7 +55,7 @@ impl<W: Words + ?Sized> Words for &mut W {
     }
 
     #[cfg(target_arch = "x86_64")]
-    fn counter(&mut self) -> Option<&mut Counter> {
+    fn counter(&mut self) -> Option<Counter<'_>> {
         (**self).counter()
     }
 }
@@ -66,16 +63,9 @@ impl<W: Words + ?Sized> Words for &mut W {
 /// A keyed stream of words, created for one call and wiped afterwards. No state survives between
 /// calls that a fork could duplicate, threads could share or a snapshot could save.
 pub struct Tape {
-    stream: Stream,
-}
-
-/// Two ways to the same words.
-#[allow(clippy::large_enum_variant)]
-enum Stream {
-    /// That of the crate `aes`, where this processor lacks AES or AVX2.
-    Crate(Ctr64LE<Aes256Enc>),
-    #[cfg(target_arch = "x86_64")]
-    Own(Counter),
+    cipher: Cipher,
+    /// The next word.
+    word: u64,
 }
 
 /// How this processor computes a tape: "vaes-512", "vaes-256", "aes" or, without instructions for
@@ -122,17 +112,8 @@ impl Tape {
     /// as in tests, is **not private**. No word of a tape may be used for two draws.
     #[must_use]
     pub fn from_key(key: &[u8; 32]) -> Self {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(way) = Way::detect() {
-            let stream = Stream::Own(Counter::new(way, key));
-            return Self { stream };
-        }
-        Self::by_crate(key)
-    }
-
-    fn by_crate(key: &[u8; 32]) -> Self {
-        let stream = Stream::Crate(Ctr64LE::new(key.into(), &[0; 16].into()));
-        Self { stream }
+        let cipher = Cipher::new(key);
+        Self { cipher, word: 0 }
     }
 
     /// The tape of a key from the words of this draw on, where each draw has so many.
@@ -151,38 +132,25 @@ impl Tape {
     /// # Errors
     /// [`Error::Overflow`] if the position is beyond `2^61` words.
     pub fn seek(&mut self, word: u64) -> Result<(), Error> {
-        let overflow = || Error::overflow("word", word, "a position below 2**61");
-        let byte = word.checked_mul(8).ok_or_else(overflow)?;
-        match &mut self.stream {
-            Stream::Crate(stream) => stream.try_seek(byte).map_err(|_| overflow())?,
-            #[cfg(target_arch = "x86_64")]
-            Stream::Own(stream) => stream.seek(word),
+        if word >= 1 << 61 {
+            return Err(Error::overflow("word", word, "a position below 2**61"));
         }
+        self.word = word;
         Ok(())
     }
 }
 
 impl Words for Tape {
     fn fill(&mut self, words: &mut [u64]) -> Result<(), Error> {
-        match &mut self.stream {
-            Stream::Crate(stream) => stream
-                .try_write_keystream(bytemuck::cast_slice_mut(words))
-                .map_err(|_| Error::Entropy("the tape has no words left".into()))?,
-            #[cfg(target_arch = "x86_64")]
-            Stream::Own(stream) => stream.fill(words),
-        }
-        // Give every processor the same tape; a no-op on little-endian ones.
-        for word in words {
-            *word = u64::from_le(*word);
-        }
+        counter_mode::fill(&self.cipher, &mut self.word, words);
         Ok(())
     }
 
     #[cfg(target_arch = "x86_64")]
-    fn counter(&mut self) -> Option<&mut Counter> {
-        match &mut self.stream {
-            Stream::Own(counter) if counter.at_block() => Some(counter),
-            _ => None,
+    fn counter(&mut self) -> Option<Counter<'_>> {
+        match &self.cipher {
+            Cipher::Own(keys) => Counter::new(keys, &mut self.word),
+            Cipher::Crate(_) => None,
         }
     }
 }
@@ -215,30 +183,47 @@ impl<R> fmt::Debug for RngWords<R> {
 mod tests {
     use super::*;
     use crate::draw::Draws;
-    use crate::draw::kernel::{Backend, Kernel, LANES};
+    use crate::draw::aes_blocks::Keys;
+    use crate::draw::kernel::{Backend, Kernel};
+    use crate::draw::lanes::LANES;
     use crate::params::rate::Rate;
     use crate::plan::{Plan, tiers};
+    use aes::Aes256Enc;
+    use aes::cipher::KeyIvInit;
+    use ctr::Ctr64LE;
+    use ctr::cipher::{StreamCipher, StreamCipherSeek};
 
-    /// The own code gives the words of the crate, for random keys, from any word on, in parts of
-    /// many lengths. `tests/draw/tape.rs` has the known answers of both.
+    /// The tapes of a key by all code that this processor runs, that of the crate `aes` first.
+    fn tapes(key: &[u8; 32]) -> impl Iterator<Item = Tape> {
+        let own = Way::all().map(|way| Cipher::Own(Keys::new(way, key)));
+        [Cipher::by_crate(key)]
+            .into_iter()
+            .chain(own)
+            .map(|cipher| Tape { cipher, word: 0 })
+    }
+
+    /// All tapes give the words of the crate `ctr`, for random keys, from any word on, in parts of
+    /// many lengths. `tests/draw/tape.rs` has the known answers.
     #[test]
     fn words_are_those_of_the_crate() {
-        for way in Way::all() {
-            for number in 0..24 {
-                let key = *key_from_os().unwrap();
-                let start = match number {
-                    0..12 => number,
-                    _ => (u64::from_le_bytes(*key.first_chunk().unwrap()) >> 4) | (number % 2),
-                };
-                let (mut own, mut other) = (Counter::new(way, &key), Tape::by_crate(&key));
-                own.seek(start);
-                other.seek(start).unwrap();
+        for number in 0..24 {
+            let key = *key_from_os().unwrap();
+            let start = match number {
+                0..12 => number,
+                _ => (u64::from_le_bytes(*key.first_chunk().unwrap()) >> 4) | (number % 2),
+            };
+            for mut tape in tapes(&key) {
+                let mut other = Ctr64LE::<Aes256Enc>::new(&key.into(), &[0; 16].into());
+                tape.seek(start).unwrap();
+                other.try_seek(8 * start).unwrap();
                 for length in [
                     0, 1, 2, 3, 23, 24, 25, 47, 48, 49, 63, 64, 65, 96, 63, 1, 100, 2048, 7,
                 ] {
-                    let (mut mine, mut theirs) = (vec![0; length], vec![1; length]);
-                    own.fill(&mut mine);
-                    other.fill(&mut theirs).unwrap();
+                    let (mut mine, mut theirs) = (vec![0; length], vec![0; length]);
+                    tape.fill(&mut mine).unwrap();
+                    other
+                        .try_write_keystream(bytemuck::cast_slice_mut(&mut theirs))
+                        .unwrap();
                     assert_eq!(mine, theirs, "from word {start}, {length} words");
                 }
             }
@@ -273,25 +258,26 @@ mod tests {
                 .collect();
             let has_code = matches!((backend, way), (Backend::Avx512(_), Way::Four(_)));
             let rows = &mut vec![[0; LANES]; 2 * plan.words()];
-            let done =
-                kernel.add_noise_from(0, &mut Counter::new(way, &key), rows, &mut counts.clone());
+            let (keys, mut word) = (Keys::new(way, &key), 0);
+            let tape = Counter::new(&keys, &mut word).unwrap();
+            let done = kernel.add_noise_from(0, tape, rows, &mut counts.clone());
             assert_eq!(done, has_code && plan.keeps().is_none());
             // An odd word is inside a block of AES.
             for start in 0..3 {
                 for len in 0..=most {
                     for cut in (0..=len).step_by(LANES) {
-                        let stream = Stream::Own(Counter::new(way, &key));
-                        let [own, other] =
-                            [Tape { stream }, Tape::by_crate(&key)].map(|mut tape| {
-                                tape.seek(start).unwrap();
-                                let (mut noisy, mut next) = (counts[..len].to_vec(), [0]);
-                                let (head, tail) = noisy.split_at_mut(cut);
-                                let mut draws = Draws::new(&kernel, 0, &mut tape);
-                                draws.add_noise(head).unwrap();
-                                draws.add_noise(tail).unwrap();
-                                tape.fill(&mut next).unwrap();
-                                (noisy, next)
-                            });
+                        let own = Cipher::Own(Keys::new(way, &key));
+                        let [own, other] = [own, Cipher::by_crate(&key)].map(|cipher| {
+                            let mut tape = Tape { cipher, word: 0 };
+                            tape.seek(start).unwrap();
+                            let (mut noisy, mut next) = (counts[..len].to_vec(), [0]);
+                            let (head, tail) = noisy.split_at_mut(cut);
+                            let mut draws = Draws::new(&kernel, 0, &mut tape);
+                            draws.add_noise(head).unwrap();
+                            draws.add_noise(tail).unwrap();
+                            tape.fill(&mut next).unwrap();
+                            (noisy, next)
+                        });
                         assert_eq!(own, other, "{backend:?}, {len} counts from word {start}");
                     }
                 }

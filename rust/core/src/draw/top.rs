@@ -5,7 +5,8 @@
 
 use crate::draw::Draws;
 pub use crate::draw::kernel::Best;
-use crate::draw::kernel::{Count, Kernel, LANES, Rule, WIDEST};
+use crate::draw::kernel::{Count, Kernel, Rule, WIDEST};
+use crate::draw::lanes::LANES;
 use crate::draw::tape::{Tape, Words};
 use crate::draw::wipe::without_trace;
 use crate::mechanism::limits;

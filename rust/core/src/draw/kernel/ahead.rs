@@ -2,10 +2,10 @@
 //! the next one. A row takes some tens of instructions of AES in a long chain, and the search of a
 //! digit other units of the processor, so that a processor that looks ahead runs both at once.
 
-use super::LANES;
-use super::rows::{Beside, Row, Rows};
+use super::rows::{Beside, Rows};
 use crate::draw::aes_blocks::Blocks;
 use crate::draw::counter_mode::{Counter, Stream};
+use crate::draw::lanes::{LANES, Row};
 use core::mem;
 
 /// The rows of a block, and those of the next one.
@@ -27,7 +27,7 @@ pub(super) struct Next<'a, B> {
 impl<'a, B: Blocks> Ahead<'a, B> {
     /// The next words of a tape, for so many counts. `rooms` have as many rows as a block.
     #[inline(always)]
-    pub(super) fn new(tape: &'a mut Counter, rooms: [&'a mut [Row]; 2], counts: usize) -> Self {
+    pub(super) fn new(tape: Counter<'a>, rooms: [&'a mut [Row]; 2], counts: usize) -> Self {
         let ([block, next], left) = (rooms, counts.div_ceil(LANES));
         let next = Next {
             tape: tape.take(left * block.len() * LANES),

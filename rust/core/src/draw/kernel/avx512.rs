@@ -2,13 +2,14 @@
 
 use super::ahead::Ahead;
 use super::largest::{Best, Rule, compare_by};
-use super::rows::{Read, Row};
+use super::rows::Read;
 use super::search::{ByGuide, Halves, Searched};
 use super::tables::{CELLS, TABLE};
 use super::vector::Vector;
 use super::{Count, Kernel, add_noise_by};
 use crate::draw::counter_mode::Counter;
 use crate::draw::ct;
+use crate::draw::lanes::Row;
 use crate::draw::simd::{Avx512, Vaes512};
 use core::arch::x86_64::*;
 
@@ -39,7 +40,7 @@ pub(super) fn add_noise_from<T: Count>(
     _tokens: (Avx512, Vaes512),
     kernel: &Kernel,
     lower: u64,
-    tape: &mut Counter,
+    tape: Counter<'_>,
     rows: [&mut [Row]; 2],
     counts: &mut [T],
 ) {
@@ -52,7 +53,7 @@ pub(super) fn add_noise_from<T: Count>(
 fn beside<T: Count>(
     kernel: &Kernel,
     lower: u64,
-    tape: &mut Counter,
+    tape: Counter<'_>,
     rows: [&mut [Row]; 2],
     counts: &mut [T],
 ) {

@@ -4,9 +4,10 @@
 //! The noise is one-sided, and infinite from a limit on. `docs/proofs.md` says why the place
 //! is private with that, and would not be with sums that saturate.
 
+use super::Count;
 use super::vector::Vector;
-use super::{Count, LANES};
 use crate::draw::ct;
+use crate::draw::lanes::{LANES, Row};
 use crate::plan::Plan;
 use core::hint::black_box;
 use core::ops::Range;
@@ -18,7 +19,7 @@ pub(crate) const WIDEST: u64 = (1 << 62) - 1;
 const BEYOND: u64 = u64::MAX >> 1;
 
 /// The lanes of a block.
-const NUMBERS: [u64; LANES] = {
+const NUMBERS: Row = {
     let (mut numbers, mut lane) = ([0; LANES], 1);
     while lane < LANES {
         numbers[lane] = numbers[lane - 1] + 1;
@@ -70,8 +71,8 @@ impl<'a> Rule<'a> {
 /// The largest sums so far with their places, one for each lane.
 #[derive(Clone, Default)]
 pub struct Best {
-    sums: [u64; LANES],
-    places: [u64; LANES],
+    sums: Row,
+    places: Row,
 }
 
 impl Best {
@@ -160,7 +161,7 @@ pub(super) fn compare_by<V: Vector, T: Count>(
 fn compare_block<V: Vector, T: Count>(
     rule: &Rule<'_>,
     places: Range<u64>,
-    noise: &[u64; LANES],
+    noise: &Row,
     counts: &[T; LANES],
     best: &mut Best,
 ) {

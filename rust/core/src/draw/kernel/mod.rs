@@ -36,6 +36,7 @@ mod vector;
 use crate::draw::aes_blocks::Way;
 #[cfg(target_arch = "x86_64")]
 use crate::draw::counter_mode::Counter;
+use crate::draw::lanes::{LANES, Row};
 #[cfg(target_arch = "aarch64")]
 use crate::draw::simd::Neon;
 #[cfg(target_arch = "x86_64")]
@@ -50,9 +51,6 @@ pub(crate) use largest::{Rule, WIDEST};
 use rows::{Beside, Read, Rows};
 use search::{Search, Searched};
 use tables::Digit;
-
-/// Draws in a block.
-pub const LANES: usize = 16;
 
 /// A way to run the kernel. All back ends give the same noise for the same tape.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -164,8 +162,8 @@ impl Kernel {
     pub(super) fn add_noise_from<T: Count>(
         &self,
         lower: T,
-        tape: &mut Counter,
-        rows: &mut [[u64; LANES]],
+        tape: Counter<'_>,
+        rows: &mut [Row],
         counts: &mut [T],
     ) -> bool {
         let lower = self.key_of(lower);
@@ -268,7 +266,7 @@ fn noise_block<V: Searched, T: Count>(
     kernel: &Kernel,
     keep: Option<&Keep>,
     lower: u64,
-    words: &[[u64; LANES]],
+    words: &[Row],
     block: &mut [T],
     beside: &mut impl Beside,
 ) {
@@ -296,7 +294,7 @@ fn noise_block<V: Searched, T: Count>(
 #[inline(always)]
 fn draw<V: Searched>(
     kernel: &Kernel,
-    words: &[[u64; LANES]],
+    words: &[Row],
     lane: usize,
     offset: V,
     stays: Option<V::Mask>,
@@ -358,7 +356,7 @@ fn draw<V: Searched>(
 fn kept<V: Searched>(
     kernel: &Kernel,
     keep: &Keep,
-    words: &[[u64; LANES]],
+    words: &[Row],
     lane: usize,
     offset: V,
 ) -> V::Mask {
@@ -379,13 +377,7 @@ fn kept<V: Searched>(
 
 /// How many of the digit's thresholds the uniform number `(own words, tie)` has reached.
 #[inline(always)]
-fn outcome<V: Searched>(
-    digit: &Digit,
-    words: &[[u64; LANES]],
-    lane: usize,
-    shift: u32,
-    tie: V,
-) -> V {
+fn outcome<V: Searched>(digit: &Digit, words: &[Row], lane: usize, shift: u32, tie: V) -> V {
     match digit.limbs {
         1 => outcome_of::<1, V>(digit, words, lane, shift, tie),
         2 => outcome_of::<2, V>(digit, words, lane, shift, tie),
@@ -396,7 +388,7 @@ fn outcome<V: Searched>(
 #[inline(always)]
 fn outcome_of<const LIMBS: usize, V: Searched>(
     digit: &Digit,
-    words: &[[u64; LANES]],
+    words: &[Row],
     lane: usize,
     shift: u32,
     tie: V,

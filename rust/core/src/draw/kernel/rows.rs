@@ -1,9 +1,7 @@
 //! The words of draws, block after block, and what is done beside each block's draws.
 
-use super::{Kernel, LANES};
-
-/// One word of each draw of a block.
-pub(super) type Row = [u64; LANES];
+use super::Kernel;
+use crate::draw::lanes::Row;
 
 pub(super) trait Rows {
     type Beside: Beside;

@@ -6,7 +6,7 @@ use crate::draw::ct;
 pub(super) trait Vector: Copy {
     /// One bit for each word.
     type Mask: Copy;
-    /// Words in a vector; divides [`super::LANES`].
+    /// Words in a vector; divides [`crate::LANES`].
     const WIDTH: usize;
 
     fn splat(word: u64) -> Self;

@@ -1,9 +1,9 @@
 //! Addresses: where each count's tape is read, determined by the count's ids.
 
-use super::block::{CHUNK, Pair, integer, pair};
-use super::cipher::Cipher;
 use super::cmac::Cmac;
 use crate::Error;
+use crate::draw::block::{CHUNK, Pair, integer, pair};
+use crate::draw::cipher::Cipher;
 use crate::draw::kernel::Count;
 use crate::draw::simd::{Work, with_widest};
 use core::fmt;

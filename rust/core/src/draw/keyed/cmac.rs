@@ -1,7 +1,7 @@
 //! CMAC with AES-256 (NIST SP 800-38B). Every step takes the same time for all secrets.
 
-use super::block::pair;
-use super::cipher::Cipher;
+use crate::draw::block::pair;
+use crate::draw::cipher::Cipher;
 use zeroize::Zeroizing;
 
 /// A keyed function: without the key, it cannot be told from a random function.

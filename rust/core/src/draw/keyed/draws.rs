@@ -1,10 +1,11 @@
 //! Draws from tapes at given addresses.
 
 use super::address::Addresses;
-use super::block::{CHUNK, Group, Pair, Row};
-use super::cipher::Cipher;
 use crate::Error;
-use crate::draw::kernel::{Count, Kernel, LANES};
+use crate::draw::block::{CHUNK, Group, Pair};
+use crate::draw::cipher::Cipher;
+use crate::draw::kernel::{Count, Kernel};
+use crate::draw::lanes::{LANES, Row};
 use crate::draw::simd::{Work, with_widest};
 use core::fmt;
 use zeroize::Zeroizing;

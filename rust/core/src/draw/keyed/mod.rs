@@ -7,18 +7,16 @@
 //! repository explains why this is private, and why the count is part of its address.
 
 mod address;
-mod block;
-mod cipher;
 mod cmac;
 mod draws;
 
+use crate::draw::block::two_blocks;
+use crate::draw::cipher::Cipher;
 use crate::draw::kernel::Count;
 use crate::draw::tape::key_from_os;
 use crate::{Error, Mechanism};
 use address::IdKey;
 pub use address::{Addresses, IdKeys, IdKind};
-use block::two_blocks;
-use cipher::Cipher;
 use cmac::Cmac;
 use core::fmt;
 pub use draws::AddressedDraws;

@@ -1,6 +1,6 @@
 //! AES blocks as pairs of words.
 
-use crate::draw::kernel::LANES;
+use super::lanes::{LANES, Row};
 
 /// How many counts or ids are encrypted at a time: few enough for the first-level cache, and enough
 /// to fill the AES implementation's parallel blocks.
@@ -8,8 +8,6 @@ pub(super) const CHUNK: usize = 8 * LANES;
 
 /// An AES block as two words: the first word comes first in memory, least significant byte first.
 pub(super) type Pair = [u64; 2];
-/// One word per lane.
-pub(super) type Row = [u64; LANES];
 /// One block per lane: their first words, and their second ones.
 pub(super) type Group = [Row; 2];
 
