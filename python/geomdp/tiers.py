@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from geomdp import _notebook, certificate
-from geomdp._inputs import parameters
+from geomdp._inputs import arrays, parameters
 from geomdp._inputs.arrays import Array
-from geomdp._inputs.parameters import Loss, Real
+from geomdp._inputs.parameters import Bounds, Integer, Loss, Real, Typed
 from geomdp._kernel import core
-from geomdp._numerics import releases
+from geomdp._noise import Noise, limits
+from geomdp.certificate import Certificate
 
-__all__ = ["TierPlans", "Tiers"]
+__all__ = ["TierPlan", "TierCertificate", "Tiers"]
 
 _FORMAT = "geomdp-tiers-1"
 
@@ -39,151 +41,51 @@ class Keep:
 
 @_notebook.showable
 @dataclass(frozen=True, slots=True)
-class TierPlan:
+class Step:
     """One tier: an ordinary plan and, but for the finest tier, its step from the next finer one.
 
     `kappa` bounds the relative error of a step by its keep probabilities. The certificate's `rate`
     is what the tier promises, and its ``total_variation`` that of the tier.
     """
 
-    certificate: certificate.Certificate
+    certificate: Certificate
     keep: Keep | None
     kappa: Fraction
 
 
 @_notebook.showable
-class TierPlans:
-    """What is public about tiers: their epsilons, accuracy and certificates. Nothing is drawn.
-
-    :meth:`geomdp.GeometricMechanism.tier_plans` makes them. Wherever a method takes an `epsilon`,
-    it is one of :attr:`epsilons` and names a tier.
+@dataclass(frozen=True, slots=True)
+class TierCertificate:
+    """The certificate of all tiers together: :meth:`TierPlan.certificate` makes it.
 
     Examples
     --------
     >>> from geomdp import GeometricMechanism
-    >>> plans = GeometricMechanism(epsilon=1, bounds=(0, 1000)).tier_plans([0.1])
-    >>> [float(epsilon) for epsilon in plans.epsilons], plans.holds
-    ([0.1, 1.0], True)
-    >>> plans.accuracy(0.1, alpha=0.05), plans.accuracy(1, alpha=0.05)
-    (30, 3)
+    >>> public, _ = GeometricMechanism(epsilon=1, bounds=(0, 1000)).tier_plans([0.1])
+    >>> public.certificate()
+    the certificate of 2 tiers, which holds
 
     """
 
-    __slots__ = ("_epsilons", "_limits", "_tiers")
+    #: The plan of each tier, that of the smallest epsilon first.
+    tiers: tuple[Step, ...]
 
-    def __init__(
-        self,
-        epsilons: tuple[Loss, ...],
-        limits: tuple[int, int],
-        tiers: tuple[TierPlan, ...],
-    ) -> None:
-        self._epsilons = epsilons
-        self._limits = limits
-        self._tiers = tiers
-
-    @property
-    def epsilons(self) -> tuple[int | float | Fraction, ...]:
-        """The epsilon of each tier, the smallest first."""
-        return tuple(map(parameters.plain, self._epsilons))
-
-    @property
-    def tiers(self) -> tuple[TierPlan, ...]:
-        """The plan of each tier, that of the smallest epsilon first."""
-        return self._tiers
-
-    def _place(self, epsilon: Real) -> int:
-        exact = parameters.positive_fraction("epsilon", epsilon)
-        stated = [parameters.read(one).stated for one in self._epsilons]
-        places = [place for place, one in enumerate(stated) if one == exact]
-        if not places:
-            known = ", ".join(map(parameters.text, stated))
-            raise ValueError(parameters.refusal("epsilon", epsilon, f"one of {known}"))
-        return places[0]
-
-    def _errors(self, place: int) -> tuple[Fraction, Fraction]:
+    def _bounds(self, place: int) -> tuple[Fraction, Fraction]:
         """Return the relative errors and the floors of a tier and all finer ones, added up."""
         relative, floors = Fraction(), Fraction()
-        for tier in self._tiers[place:]:
+        for tier in self.tiers[place:]:
             relative += (tier.certificate.delta or 0) + tier.kappa
             floors += tier.certificate.floor or 0
         return relative, floors
 
-    def total_variation(self, epsilon: Real) -> float:
-        """Return a bound on the distance of a tier's distribution to the ideal one.
-
-        Parameters
-        ----------
-        epsilon : number
-            The tier.
-
-        Examples
-        --------
-        >>> from geomdp import GeometricMechanism
-        >>> plans = GeometricMechanism(epsilon=1, bounds=(0, 1000)).tier_plans([0.1])
-        >>> plans.total_variation(0.1) < 2**-47
-        True
-
-        """
-        return self._tiers[self._place(epsilon)].certificate.total_variation
-
-    def accuracy(self, epsilon: Real, alpha: Real) -> int:
-        """Return the least a such that errors of a tier exceed a with probability at most `alpha`.
-
-        This is the worst case over all counts within the bounds, or within int64 without bounds.
-
-        Parameters
-        ----------
-        epsilon : number
-            The tier.
-        alpha : number
-            The significance level, from 0 to 1. At 0 the accuracy is the greatest possible error.
-
-        Examples
-        --------
-        >>> from geomdp import GeometricMechanism
-        >>> mechanism = GeometricMechanism(epsilon=1)
-        >>> mechanism.tier_plans([0.1]).accuracy(1, 0.05) == mechanism.accuracy(0.05)
-        True
-
-        """
-        noise = errors_of(self, epsilon)
-        return releases.worst_accuracy(noise, parameters.significance_or_zero("alpha", alpha))
-
-    def confidence_interval(
-        self,
-        epsilon: Real,
-        released: NDArray[Any],
-        alpha: Real,
-        *,
-        side: Literal["both", "lower", "upper"] = "both",
-    ) -> tuple[Array, Array]:
-        """Return intervals that contain the true counts with probability at least 1 - alpha each.
-
-        Parameters
-        ----------
-        epsilon : number
-            The tier.
-        released : array
-            The noisy counts of the tier. If you have several tiers, use the finest; the others add
-            nothing.
-        alpha : number
-            The probability that an interval misses the true count.
-        side : {"both", "lower", "upper"}
-            "lower" gives only a lower end, and "upper" only an upper one.
-
-        Examples
-        --------
-        >>> from geomdp import GeometricMechanism
-        >>> tiers = GeometricMechanism(epsilon=1, bounds=(0, 1000)).tiers([120, 40], [0.1])
-        >>> lower, upper = tiers.plans.confidence_interval(0.1, tiers[0.1], alpha=0.05)
-        >>> bool((lower <= upper).all())
-        True
-
-        """
-        noise = errors_of(self, epsilon)
-        level = parameters.significance_or_zero("alpha", alpha)
-        parameters.check_one_of("side", side, ("both", "lower", "upper"))
-        return releases.interval(noise, self._limits, released, level, side)
+    def _errors(self, place: int) -> Certificate:
+        """Return a certificate whose errors bound those of a tier: docs/proofs.md, section 20."""
+        certified = self.tiers[place].certificate
+        if certified.sampled_rate is None:
+            return certified
+        relative, floors = self._bounds(place)
+        delta = 2 * relative
+        return replace(certified, delta=delta, eta=Fraction(), floor=2 * (1 + delta) * floors)
 
     @property
     def holds(self) -> bool:
@@ -192,7 +94,7 @@ class TierPlans:
         Each tier, together with all coarser ones, then loses its epsilon and no more.
         """
         finer: Fraction | None = None
-        for place, tier in reversed([*enumerate(self._tiers)]):
+        for place, tier in reversed([*enumerate(self.tiers)]):
             own = tier.certificate
             if own.range == 0:
                 continue
@@ -201,7 +103,7 @@ class TierPlans:
             assert own.eta is not None
             assert own.delta is not None
             assert own.tanh_half_rate is not None
-            relative, _ = self._errors(place)
+            relative, _ = self._bounds(place)
             paid = own.floor * own.tanh_half_rate / 2**own.floor_value_bits
             if not (
                 own.eta <= paid
@@ -221,30 +123,130 @@ class TierPlans:
         Examples
         --------
         >>> from geomdp import GeometricMechanism
-        >>> plans = GeometricMechanism(epsilon=1, bounds=(0, 1000)).tier_plans([0.1])
-        >>> plans.to_json()[:28]
+        >>> public, _ = GeometricMechanism(epsilon=1, bounds=(0, 1000)).tier_plans([0.1])
+        >>> public.certificate().to_json()[:28]
         '{\n "format": "geomdp-tiers-1'
 
         """
-        return json.dumps({"format": _FORMAT, "tiers": [*map(_document, self._tiers)]}, indent=1)
+        return json.dumps({"format": _FORMAT, "tiers": [*map(_document, self.tiers)]}, indent=1)
 
     def __repr__(self) -> str:
-        shown = ", ".join(map(parameters.text, self.epsilons))
-        return f"tiers at epsilon {shown}: the loss of all is the last"
+        said = "holds" if self.holds else "does not hold"
+        return f"the certificate of {len(self.tiers)} tiers, which {said}"
 
 
-def errors_of(plans: TierPlans, epsilon: Real) -> certificate.Certificate:
-    """Return a certificate whose errors bound those of a tier: docs/proofs.md, section 20."""
-    place = plans._place(epsilon)
-    certified = plans._tiers[place].certificate
-    if certified.sampled_rate is None:
-        return certified
-    relative, floors = plans._errors(place)
-    delta = 2 * relative
-    return replace(certified, delta=delta, eta=Fraction(), floor=2 * (1 + delta) * floors)
+@_notebook.showable
+class TierPlan(Noise):
+    """The noise of one tier as its readers know it: :meth:`geomdp.GeometricMechanism.tier_plans`.
+
+    It answers all questions that a mechanism answers, and draws nothing, since a tier is drawn
+    together with the finer ones. Accuracies and intervals are those of a release at its epsilon,
+    except that they allow for the sampling errors of the tier's own distribution
+    (``docs/proofs.md``, section 20). :attr:`geomdp.tables.NoisyTable.mechanisms` has it for tables
+    that ``release(tiers=...)`` made.
+
+    Parameters
+    ----------
+    epsilon : number
+        Privacy loss of this tier and all coarser ones together.
+    epsilons : sequence of numbers
+        Those of all tiers, increasing, this one among them.
+    sensitivity, bounds
+        As in :class:`geomdp.GeometricMechanism`.
+
+    Examples
+    --------
+    >>> from geomdp.tiers import TierPlan
+    >>> public = TierPlan("0.1", ["0.1", 1])
+    >>> public.accuracy(alpha=0.05), public.certificate().holds
+    (30, True)
+
+    """
+
+    __slots__ = ("_epsilons",)
+
+    def __init__(
+        self,
+        epsilon: Real | Typed,
+        epsilons: Sequence[Real | Typed],
+        sensitivity: Integer = 1,
+        bounds: Bounds | None = None,
+    ) -> None:
+        super().__init__(epsilon, sensitivity, bounds)
+        self._epsilons = increasing(epsilons)
+        if parameters.read(self._epsilon) not in map(parameters.read, self._epsilons):
+            wanted = f"one of {', '.join(map(parameters.text, self.epsilons))}"
+            raise ValueError(parameters.refusal("epsilon", epsilon, wanted))
+
+    @property
+    def epsilons(self) -> tuple[int | float | Fraction, ...]:
+        """The privacy loss of each tier, the smallest first."""
+        return tuple(map(parameters.plain, self._epsilons))
+
+    def certificate(self, dtype: DTypeLike | None = None) -> TierCertificate:
+        """Return the certificate of all tiers together.
+
+        Parameters
+        ----------
+        dtype : dtype, optional
+            As in :meth:`geomdp.GeometricMechanism.certificate`.
+
+        Raises
+        ------
+        ValueError
+            If the epsilons are too close together or too small to be certified.
+
+        Examples
+        --------
+        >>> from geomdp.tiers import TierPlan
+        >>> TierPlan("0.1", ["0.1", 1]).certificate().holds
+        True
+
+        """
+        kind = arrays.integer_dtype(arrays.dtype_for(self._bounds) if dtype is None else dtype)
+        return _prepared(self._rates(), self._sensitivity, limits(self, kind))[1]
+
+    def _rates(self) -> tuple[Fraction, ...]:
+        """Return the rate of each tier."""
+        return tuple(parameters.read(each).drawn / self._sensitivity for each in self._epsilons)
+
+    def _draws(self, limits: tuple[int, int]) -> core.Tiers:
+        """Return what draws all tiers together."""
+        return _prepared(self._rates(), self._sensitivity, limits)[0]
+
+    def _errors(self, dtype: DTypeLike | None = None) -> Certificate:
+        return self.certificate(dtype)._errors(self._rates().index(Fraction(self.rate)))
+
+    def _key(self) -> Any:
+        return *super()._key(), *map(parameters.read, self._epsilons)
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return type(self), (self._epsilon, self._epsilons, self._sensitivity, self._bounds)
+
+    def __repr__(self) -> str:
+        bounds = "" if self._bounds is None else f", bounds={self._bounds}"
+        return (
+            f"{type(self).__name__}({self.epsilon!r}, {self.epsilons!r}, "
+            f"sensitivity={self._sensitivity}{bounds})"
+        )
 
 
-def _document(tier: TierPlan) -> dict[str, Any]:
+def increasing(epsilons: Any, finest: Loss | None = None) -> tuple[Loss, ...]:
+    """Return the epsilons of tiers, or of those below the finest one and that."""
+    if not isinstance(epsilons, tuple | list) or not epsilons:
+        raise TypeError(parameters.refusal("epsilons", epsilons, "a list of numbers"))
+    found = parameters.each("epsilons", epsilons, parameters.loss)
+    every = found if finest is None else (*found, finest)
+    for one, finer in pairwise(map(parameters.read, every)):
+        if not (one.stated < finer.stated and one.drawn < finer.drawn):
+            wanted = "numbers that increase"
+            if finest is not None:
+                wanted += f", all below epsilon = {parameters.text(parameters.plain(finest))}"
+            raise ValueError(parameters.refusal("epsilons", epsilons, wanted))
+    return tuple(every)
+
+
+def _document(tier: Step) -> dict[str, Any]:
     document = certificate.document(tier.certificate)
     del document["format"]
     keep = tier.keep
@@ -257,31 +259,23 @@ def _document(tier: TierPlan) -> dict[str, Any]:
     return document
 
 
-def prepared(
-    epsilons: tuple[Loss, ...], sensitivity: int, limits: tuple[int, int]
-) -> tuple[core.Tiers, TierPlans]:
-    """Return the draw of tiers with these increasing epsilons, and what is public about it."""
-    rates = tuple(parameters.read(each).drawn / sensitivity for each in epsilons)
-    own, plans = _prepared(rates, sensitivity, limits)
-    return own, TierPlans(epsilons, limits, plans)
-
-
 @lru_cache(maxsize=128)
 def _prepared(
     rates: tuple[Fraction, ...], sensitivity: int, limits: tuple[int, int]
-) -> tuple[core.Tiers, tuple[TierPlan, ...]]:
+) -> tuple[core.Tiers, TierCertificate]:
+    """Return the draw of tiers with these increasing rates, and their certificate."""
     # The core has the finest tier first.
     own = core.Tiers([each.as_integer_ratio() for each in reversed(rates)], limits)
 
-    def plan(fields: core._TierFields) -> TierPlan:
+    def step(fields: core._TierFields) -> Step:
         keep = fields["keep"]
-        return TierPlan(
+        return Step(
             certificate.from_fields(fields, sensitivity),
             keep and Keep(keep[1], *keep[0]),
             Fraction(fields["kappa"][0], 2 ** fields["kappa"][1]),
         )
 
-    return own, tuple(map(plan, reversed(own.certificates())))
+    return own, TierCertificate(tuple(map(step, reversed(own.certificates()))))
 
 
 @_notebook.showable
@@ -304,27 +298,35 @@ class Tiers(Mapping[Real, NDArray[np.integer[Any]]]):
 
     __slots__ = ("_noisy", "_plans")
 
-    def __init__(self, plans: TierPlans, noisy: tuple[Array, ...]) -> None:
+    def __init__(self, plans: tuple[TierPlan, ...], noisy: tuple[Array, ...]) -> None:
         self._plans = plans
         self._noisy = noisy
 
     @property
-    def plans(self) -> TierPlans:
-        """What is public about the tiers: accuracy, intervals, certificates."""
+    def plans(self) -> tuple[TierPlan, ...]:
+        """The plan of each tier, in the order of their epsilons."""
         return self._plans
 
     def __getitem__(self, epsilon: Real) -> Array:
         try:
-            return self._noisy[self._plans._place(epsilon)]
+            exact = parameters.positive_fraction("epsilon", epsilon)
         except (TypeError, ValueError, OverflowError) as error:
             raise KeyError(str(error)) from None
+        for plan, noisy in zip(self._plans, self._noisy, strict=True):
+            if parameters.read(plan._epsilon).stated == exact:
+                return noisy
+        raise KeyError(parameters.refusal("epsilon", epsilon, f"one of {self._known()}"))
 
     def __iter__(self) -> Iterator[Real]:
-        return iter(self._plans.epsilons)
+        return (plan.epsilon for plan in self._plans)
 
     def __len__(self) -> int:
         return len(self._noisy)
 
     def __repr__(self) -> str:
         shape = self._noisy[0].shape
-        return f"{self._plans!r}; arrays of shape {shape}"
+        said = f"tiers at epsilon {self._known()}: the loss of all is the last"
+        return f"{said}; arrays of shape {shape}"
+
+    def _known(self) -> str:
+        return ", ".join(parameters.text(plan.epsilon) for plan in self._plans)

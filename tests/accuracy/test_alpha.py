@@ -58,7 +58,8 @@ OF_ALPHA: dict[Callable[..., Any], Callable[[Any], Any]] = {
 def public_functions() -> Iterator[Callable[..., Any]]:
     for module in (accuracy, opendp_accuracy, smartnoise, diffprivlib, _pictures, plot):
         yield from filter(inspect.isfunction, vars(module).values())
-    yield from filter(inspect.isfunction, vars(GeometricMechanism).values())
+    for kind in GeometricMechanism.__mro__:
+        yield from filter(inspect.isfunction, vars(kind).values())
 
 
 each_function = pytest.mark.parametrize(

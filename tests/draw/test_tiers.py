@@ -17,7 +17,8 @@ from flint import arb, ctx, fmpq
 from exact import stated
 from geomdp import GeometricMechanism, testing
 from geomdp._kernel import core
-from geomdp.tiers import TierPlans
+from geomdp._noise import errors_of
+from geomdp.tiers import TierPlan
 from laws import step_law, times
 from verifier.verify import VerificationError, main, verify_tiers
 
@@ -33,7 +34,7 @@ CHAINS = [
 BOUNDS = [(0, 1), (0, 2), (-5, 15), (0, 4526), None, (0, 2**64 - 1)]
 
 
-def plans(chain: list[Any], bounds: tuple[int, int] | None) -> TierPlans:
+def plans(chain: list[Any], bounds: tuple[int, int] | None) -> tuple[TierPlan, ...]:
     finest, *coarser = chain
     return GeometricMechanism(finest, bounds=bounds).tier_plans(coarser[::-1])
 
@@ -41,20 +42,23 @@ def plans(chain: list[Any], bounds: tuple[int, int] | None) -> TierPlans:
 @pytest.mark.parametrize("bounds", BOUNDS)
 @pytest.mark.parametrize("chain", CHAINS, ids=str)
 def test_verifies(chain: list[Any], bounds: tuple[int, int] | None) -> None:
-    found = plans(chain, bounds)
+    each = plans(chain, bounds)
+    found = each[0].certificate()
+    assert all(plan.certificate() == found for plan in each)
     report = verify_tiers(found.to_json())
     assert found.holds
     assert report.rates == tuple(min(stated(x), Fraction(x)) for x in chain[::-1])
-    assert list(found.epsilons) == chain[::-1]
-    for epsilon, bound in zip(found.epsilons, report.total_variation, strict=True):
-        assert bound <= found.total_variation(epsilon) <= 2**-47
+    assert [*each[0].epsilons] == [plan.epsilon for plan in each] == chain[::-1]
+    for plan, rate, bound in zip(each, report.rates, report.total_variation, strict=True):
+        assert plan.rate == rate
+        assert bound <= errors_of(plan).total_variation <= 2**-47
     # The finest tier is a release of its epsilon, but for the mass of its floor.
     assert found.tiers[-1].keep is None
     assert all(tier.keep for tier in found.tiers[:-1])
 
 
 def good() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(plans([2, 0.5, 0.1], None).to_json())
+    found: dict[str, Any] = json.loads(plans([2, 0.5, 0.1], None)[0].certificate().to_json())
     return found
 
 
@@ -129,7 +133,7 @@ def test_a_fault_is_refused(spoil: Callable[[dict[str, Any]], None], message: st
 def test_the_command_verifies_tiers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one, tiers, bad = (tmp_path / f"{name}.json" for name in ("one", "tiers", "bad"))
     one.write_text(GeometricMechanism(1).certificate().to_json())
-    tiers.write_text(plans([1, Fraction(1, 10)], None).to_json())
+    tiers.write_text(plans([1, Fraction(1, 10)], None)[0].certificate().to_json())
     cert = good()
     own_floor(cert)
     bad.write_text(json.dumps(cert))
@@ -142,7 +146,7 @@ def test_the_command_verifies_tiers(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_one_output() -> None:
-    found = plans([1, 0.1], (3, 3))
+    found = plans([1, 0.1], (3, 3))[0].certificate()
     assert verify_tiers(found.to_json()).range == 0
     assert found.holds
     assert (GeometricMechanism(1, bounds=(3, 3)).tiers([9, 1], [0.1])[0.1] == 3).all()
@@ -163,11 +167,12 @@ def test_every_tier_of_full_width_is_private(chain: list[Any], r: int) -> None:
         check_laws(found, r)
 
 
-def check_laws(found: TierPlans, r: int) -> None:
+def check_laws(plans: tuple[TierPlan, ...], r: int) -> None:
+    found = plans[0].certificate()
     document = json.loads(found.to_json())
     law: list[list[Fraction]] = []
-    tiers = [*zip(document["tiers"], found.tiers, found.epsilons, strict=True)]
-    for tier, said, epsilon in reversed(tiers):
+    tiers = [*zip(document["tiers"], found.tiers, plans, strict=True)]
+    for tier, said, plan in reversed(tiers):
         law = times(law, step_law(tier)) if law else step_law(tier)
         ratio = max(
             max(p, q) / min(p, q)
@@ -184,7 +189,7 @@ def check_laws(found: TierPlans, r: int) -> None:
             away = sum((abs(real(p) - q) for p, q in zip(row, ideal, strict=True)), arb(0)) / 2
             assert away <= arb(said.certificate.total_variation)
             for level in (Fraction(1, 20), Fraction(1, 10**6)):
-                reach = found.accuracy(epsilon, level)
+                reach = plan.accuracy(level)
                 missed = sum(p for y, p in enumerate(row) if abs(y - x) > reach)
                 assert missed <= level
 
@@ -252,8 +257,8 @@ def test_tiers_of_one_object() -> None:
     assert len(tiers) == 3
     again = pickle.loads(pickle.dumps(tiers))
     assert all((again[epsilon] == tiers[epsilon]).all() for epsilon in tiers)
-    assert tiers.plans.tiers[0].certificate.rate == Fraction(1, 30)
-    lower, upper = tiers.plans.confidence_interval("0.1", tiers["0.1"], 0.05)
+    assert [6 * plan.rate for plan in tiers.plans] == [Fraction(1, 5), Fraction(1, 2), 1]
+    lower, upper = tiers.plans[0].confidence_interval(tiers["0.1"], 0.05)
     assert (lower <= tiers["0.1"]).all()
     assert (upper >= tiers["0.1"]).all()
     # There is no way to a second coarse array.
@@ -290,7 +295,7 @@ def test_refused_before_any_draw(
     with pytest.raises(error, match=f"^{name}"):
         mechanism.tiers([1, 2], epsilons)
     with pytest.raises(error, match=f"^{name}"):
-        mechanism.tier_plans(epsilons)
+        mechanism.tier_plans(epsilons)[0].certificate()
 
 
 def test_bounds_and_scales_that_are_refused() -> None:

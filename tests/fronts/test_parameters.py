@@ -13,7 +13,7 @@ import pytest
 
 from geomdp import GeometricMechanism
 from geomdp._inputs import parameters
-from geomdp.mechanism import exact_loss
+from geomdp._noise import exact_loss
 
 NUMBERS: list[tuple[Any, Fraction]] = [
     (1, Fraction(1)),

@@ -455,10 +455,10 @@ RELEASES = {
     "make_composition",
 }
 #: What needs OpenDP, whose own tests see what they send; what reflects the noisy
-#: counts in the core; exact results; what is not private, and says so; and what refuses.
+#: counts in the core; exact results; what is not private, and says so.
 ELSEWHERE = (
     *("compat.opendp", "compat.diffprivlib.GeometricFolded"),
-    *("measurement.Transformation", "testing", "tables.TierMechanism"),
+    *("measurement.Transformation", "testing"),
 )
 
 

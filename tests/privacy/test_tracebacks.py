@@ -57,7 +57,7 @@ SELVES: dict[str, Callable[[], Any]] = {
     "Design": lambda: DESIGN,
     "Hierarchy": lambda: tables.Hierarchy({"a": "all", "b": "all"}),
     "GeometricMechanism": lambda: MECHANISM,
-    "TierMechanism": lambda: tables.TierMechanism("0.1", ["0.1", 1], 1, (0, 10**9)),
+    "TierPlan": lambda: MECHANISM.tier_plans(["0.1"])[0],
     "ReleaseKey": ReleaseKey,
     "Budget": lambda: accounting.Budget(100),
     "Stream": stream,

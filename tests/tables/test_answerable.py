@@ -18,9 +18,10 @@ import pytest
 import geomdp
 from geomdp import GeometricMechanism
 from geomdp.accounting import Budget
-from geomdp.tables import Design, Hierarchy, TierMechanism, count
+from geomdp.tables import Design, Hierarchy, count
 from geomdp.tables._analysis import weighted
 from geomdp.tables._selection import Rows
+from geomdp.tiers import TierPlan
 
 #: Why a question has no answer, as its documentation says; each from public facts alone.
 UNANSWERED = re.compile(
@@ -179,7 +180,7 @@ def test_what_is_released_is_answered_and_what_is_refused_is_not_paid(
 
 
 def test_a_mechanism_that_cannot_draw_is_refused_before_it_is_paid(tmp_path: Path) -> None:
-    tier, budget = TierMechanism("0.1", ["0.1", 1]), Budget(epsilon=1)
+    tier, budget = TierPlan("0.1", ["0.1", 1]), Budget(epsilon=1)
     table = count(pd.Series(["no", "yes"]), ["no", "yes"])
     for call in (
         lambda: table.release(tier, budget=budget),
@@ -188,7 +189,7 @@ def test_a_mechanism_that_cannot_draw_is_refused_before_it_is_paid(tmp_path: Pat
         lambda: budget.release(tier, [3, 4]),
         lambda: table.release(tier, budget=budget, save=tmp_path / "a.csv"),
     ):
-        with pytest.raises(TypeError, match="a tier is drawn together with the finer ones"):
+        with pytest.raises(TypeError, match="mechanism has type TierPlan: give"):
             call()
     assert budget.history == []
     assert not [*tmp_path.iterdir()]

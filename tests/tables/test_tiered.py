@@ -14,9 +14,12 @@ import pytest
 
 import geomdp
 from exact import stated
-from geomdp import GeometricMechanism, tables
+from geomdp import GeometricMechanism, tables, testing
+from geomdp._noise import errors_of
 from geomdp.accounting import Budget
-from geomdp.tables import Design, NoisyTiers, TierMechanism
+from geomdp.keyed import ReleaseKey
+from geomdp.tables import Design, NoisyTiers
+from geomdp.tiers import TierPlan
 from laws import step_law, times
 from published_kinds import DESIGNS, PEOPLE
 
@@ -57,7 +60,7 @@ def test_each_tier_is_a_table_of_its_own(name: str, tmp_path: Path) -> None:
         for block, each in plain.mechanisms_for(epsilon).items():
             own = noisy.mechanisms[block]
             assert (own.rate, own.sensitivity) == (each.rate, each.sensitivity)
-            assert isinstance(own, TierMechanism)
+            assert isinstance(own, TierPlan)
             assert own.epsilons == tuple(
                 Fraction(plain.mechanisms_for(other)[block].epsilon) for other in EPSILONS
             )
@@ -134,16 +137,15 @@ def test_errors_are_those_of_the_tier() -> None:
     tiers = design.count(pd.DataFrame({"n": ["a"]})).release(tiers=TIERS)
     for noisy in tiers.values():
         lost = [
-            Fraction(each.certificate(np.int64).total_variation) * (3 if block[0] else 1)
+            Fraction(errors_of(each, np.int64).total_variation) * (3 if block[0] else 1)
             for block, each in noisy.mechanisms.items()
         ]
         assert noisy._workload.lost == sum(lost)
         ordinary = design.mechanisms_for(noisy.epsilon)
         for block, each in noisy.mechanisms.items():
-            own = each.certificate(np.int64)
-            assert own.total_variation > ordinary[block].certificate(np.int64).total_variation
-            assert own.total_variation < 2**-47
-            assert own.floor > ordinary[block].certificate(np.int64).floor  # type: ignore[operator]
+            own, release = (errors_of(noise, np.int64) for noise in (each, ordinary[block]))
+            assert release.total_variation < own.total_variation < 2**-47
+            assert own.floor > release.floor  # type: ignore[operator]
 
 
 def test_accuracy_in_advance() -> None:
@@ -155,7 +157,7 @@ def test_accuracy_in_advance() -> None:
         assert design.accuracy(**how) == cell
         assert design.accuracy(**how, of=()) == total
         [noise] = design.mechanisms_for(epsilon, tiers=TIERS).values()
-        assert isinstance(noise, TierMechanism)
+        assert isinstance(noise, TierPlan)
         assert noise.accuracy(0.05) == cell
     chosen = Design({"a": range(3), "b": range(2)}, tables=["a", "b"])
     assert chosen.accuracy(epsilon=1, alpha=0.05, of="a", tiers=TIERS) > 0
@@ -227,30 +229,24 @@ def test_a_page_says_which_tier_it_is(tmp_path: Path) -> None:
 
 
 def test_a_tier_releases_nothing() -> None:
-    tier = TierMechanism("0.1", ["0.1", 1], bounds=(0, 9))
-    assert repr(tier) == (
-        "TierMechanism(Fraction(1, 10), (Fraction(1, 10), 1), sensitivity=1, bounds=(0, 9))"
-    )
+    tier = TierPlan("0.1", ["0.1", 1], bounds=(0, 9))
+    assert repr(tier) == "TierPlan(0.1, (0.1, 1), sensitivity=1, bounds=(0, 9))"
     assert tier != GeometricMechanism("1/10", bounds=(0, 9))
     assert tier == pickle.loads(pickle.dumps(tier))
     assert {tier: 1}[pickle.loads(pickle.dumps(tier))] == 1
-    draws: list[Callable[[], Any]] = [
-        lambda: tier.release([1, 2]),
-        lambda: tier.release(1),
-        lambda: tier.top([1, 2]),
-        lambda: TierMechanism.from_scale(2),
-        lambda: tier.tiers([1, 2], ["0.01"]),
-        lambda: tier.tier_plans(["0.01"]),
-        lambda: Budget(epsilon=1).release(tier, [1]),
-        lambda: SMALL.count(RECORDS).release(tier),
+    assert not {"release", "top", "tiers", "tier_plans", "from_scale"} & {*dir(tier)}
+    draws: list[Callable[[Any], Any]] = [
+        lambda it: Budget(epsilon=1).release(it, [1]),
+        lambda it: SMALL.count(RECORDS).release(it),
+        lambda it: testing.release_not_private(it, [1], b"0" * 32),
+        lambda it: ReleaseKey().release(it, [1], ids=np.array([1]), name="n"),
+        lambda it: tables.release_columns(RECORDS, {"region": it}),
     ]
     for draw in draws:
-        with pytest.raises(TypeError, match="drawn together"):
-            draw()
-    with pytest.raises(ValueError, match="tight = True"):
-        tier.certificate(tight=True)
+        with pytest.raises(TypeError, match="mechanism has type TierPlan: give"):
+            draw(tier)
     with pytest.raises(ValueError, match=r"epsilon = .* is not accepted: give one of"):
-        TierMechanism("0.2", ["0.1", 1])
+        TierPlan("0.2", ["0.1", 1])
 
 
 # The ledger

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from geomdp import _notebook
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
+from geomdp._noise import exact_loss
 from geomdp._numerics import composition, decimals
 from geomdp._uncopied import Uncopied, Withheld, unseen
 from geomdp.accounting._bookings import (
@@ -33,7 +34,7 @@ from geomdp.accounting._distribution import LossDistribution
 from geomdp.accounting._journal import absolute
 from geomdp.accounting._ledger import Ledger
 from geomdp.accounting._plan import Plan, listed, unlisted
-from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss, rehearse
+from geomdp.mechanism import GeometricMechanism, as_mechanism, rehearse
 
 #: What a ledger has for limits that its budget does without.
 _ABSENT = {"epsilon": "None", "delta": "0", "losses": "None", "rho": "None", "groups": []}

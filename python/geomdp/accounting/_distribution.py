@@ -10,10 +10,11 @@ from typing import Any
 from geomdp._extras import installed_by
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
+from geomdp._noise import exact_loss
 from geomdp._notebook import many, short, showable
 from geomdp._numerics import composition, decimals
 from geomdp.accounting._compose import MOST_RELEASES, compose_delta, delta_of, not_negative, zcdp_of
-from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
+from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 #: The greatest ``linf * sqrt(cells)``: the time of a convolution grows with its square.
 _WIDEST = 2**12

@@ -7,14 +7,14 @@ from typing import Any
 
 from geomdp._inputs import labels, parameters
 from geomdp._inputs.parameters import Integer, Real
+from geomdp._noise import Noise, as_counts, as_noise, errors_of, limits
 from geomdp._numerics import releases, tails
 from geomdp._uncopied import unseen
-from geomdp.mechanism import GeometricMechanism, as_counts, as_mechanism, limits
 
 
 @unseen
 def simultaneous_accuracy(
-    mechanism: GeometricMechanism,
+    mechanism: Noise,
     alpha: Real,
     *,
     n: Integer | None = None,
@@ -52,19 +52,19 @@ def simultaneous_accuracy(
     level = parameters.significance_or_zero("alpha", alpha)
     if (n is None) == (counts is None):
         raise TypeError("n and counts are alternatives: give one of them")
-    found = as_mechanism(mechanism)
+    found = as_noise(mechanism)
     if counts is None:
         n = parameters.at_least("n", n, 0)
-        return releases.worst_accuracy(found.certificate(), tails.share(level, n)) if n else 0
+        return releases.worst_accuracy(errors_of(found), tails.share(level, n)) if n else 0
     [counts], _ = labels.detach(counts=counts)
     array = as_counts(found, counts)
     ends = limits(found, array.dtype)
     if not array.size:
         return 0
-    return releases.simultaneous_accuracy(found.certificate(array.dtype), ends, array, level)
+    return releases.simultaneous_accuracy(errors_of(found, array.dtype), ends, array, level)
 
 
-def relative_accuracy(mechanism: GeometricMechanism | Real, alpha: Real, *, ratio: Real) -> int:
+def relative_accuracy(mechanism: Noise | Real, alpha: Real, *, ratio: Real) -> int:
     """Return the least count from which errors stay within a ratio of the count, at level alpha.
 
     With ratio 0.1 and alpha 0.05, for example, "the private count is within a 10% error margin of
@@ -92,8 +92,8 @@ def relative_accuracy(mechanism: GeometricMechanism | Real, alpha: Real, *, rati
         parameters.significance("alpha", alpha),
         parameters.positive_fraction("ratio", ratio),
     )
-    if isinstance(mechanism, GeometricMechanism):
-        reach = releases.worst_accuracy(mechanism.certificate(), level)
+    if isinstance(mechanism, Noise):
+        reach = releases.worst_accuracy(errors_of(mechanism), level)
     else:
         reach = tails.least(parameters.positive_fraction("epsilon", mechanism), level)
     return math.ceil(reach / share)

@@ -7,17 +7,15 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from geomdp._inputs import arrays, labels, parameters
+from geomdp._noise import Noise, as_counts, limits
 from geomdp._numerics import moments
 from geomdp._uncopied import unseen
-from geomdp.mechanism import GeometricMechanism, as_counts, limits
 
 Distribution: TypeAlias = Literal["censored", "truncated", "folded"]
 
 
 @unseen
-def bias(
-    mechanism: GeometricMechanism, counts: Any, *, distribution: Distribution = "censored"
-) -> Any:
+def bias(mechanism: Noise, counts: Any, *, distribution: Distribution = "censored") -> Any:
     """Return the expected noisy count minus the true count.
 
     This is exact for the ideal distribution, up to rounding to float64. The sampled distribution is
@@ -53,9 +51,7 @@ def bias(
 
 
 @unseen
-def variance(
-    mechanism: GeometricMechanism, counts: Any, *, distribution: Distribution = "censored"
-) -> Any:
+def variance(mechanism: Noise, counts: Any, *, distribution: Distribution = "censored") -> Any:
     """Return the variance of the noisy count, in units of squared counts.
 
     Without bounds it is ``2 q / (1 - q)**2`` (*Releasing Counts with Differential Privacy*);
@@ -72,7 +68,7 @@ def variance(
 
 @unseen
 def mean_absolute_error(
-    mechanism: GeometricMechanism, counts: Any, *, distribution: Distribution = "censored"
+    mechanism: Noise, counts: Any, *, distribution: Distribution = "censored"
 ) -> Any:
     """Return the expected absolute error of the noisy count.
 
@@ -87,7 +83,7 @@ def mean_absolute_error(
     return _moment(mechanism, counts, distribution, "absolute")
 
 
-def _moment(mechanism: GeometricMechanism, counts: Any, distribution: Any, name: str) -> Any:
+def _moment(mechanism: Noise, counts: Any, distribution: Any, name: str) -> Any:
     parameters.check_one_of("distribution", distribution, tuple(_DISTRIBUTIONS))
     [counts], labelled = labels.detach(counts=counts)
     array = as_counts(mechanism, counts)

@@ -13,11 +13,11 @@ from numpy.typing import DTypeLike
 
 from geomdp._inputs import arrays, labels, parameters
 from geomdp._inputs.parameters import Integer, Real
+from geomdp._noise import Noise, as_noise, as_released, errors_of
 from geomdp._numerics import ratios, releases, sums, tails
-from geomdp.mechanism import GeometricMechanism, as_mechanism, as_released
 
 
-def sum_accuracy(mechanism: GeometricMechanism, n: Integer, alpha: Real) -> int:
+def sum_accuracy(mechanism: Noise, n: Integer, alpha: Real) -> int:
     """Return the accuracy at level alpha of a sum of n noisy counts.
 
     This is the least t with ``P[|Z_1 + ... + Z_n| > t] <= alpha``, for the independent noise of
@@ -51,7 +51,7 @@ def sum_accuracy(mechanism: GeometricMechanism, n: Integer, alpha: Real) -> int:
     """
     level = parameters.significance("alpha", alpha)
     n = parameters.at_least("n", n, 0)
-    if as_mechanism(mechanism).bounds is not None:
+    if as_noise(mechanism).bounds is not None:
         raise ValueError(
             f"bounds = {mechanism.bounds} are not accepted: all errors at a bound have the "
             "same sign and add up; give a mechanism without bounds"
@@ -61,7 +61,7 @@ def sum_accuracy(mechanism: GeometricMechanism, n: Integer, alpha: Real) -> int:
 
 
 def sum_confidence_interval(
-    mechanism: GeometricMechanism,
+    mechanism: Noise,
     released: Any,
     alpha: Real,
     *,
@@ -172,12 +172,12 @@ def sum_confidence_interval(
 
 
 def ratio_confidence_interval(
-    mechanism: GeometricMechanism,
+    mechanism: Noise,
     numerator: Any,
     denominator: Any,
     alpha: Real,
     *,
-    denominator_mechanism: GeometricMechanism | None = None,
+    denominator_mechanism: Noise | None = None,
     dtype: DTypeLike | None = None,
 ) -> tuple[Any, Any]:
     """Return an interval that contains a ratio of true counts with probability at least 1 - alpha.
@@ -268,7 +268,7 @@ _ONE_BY_ONE = Fraction(1, 8)
 
 
 def _far(
-    mechanism: GeometricMechanism, dtype: np.dtype[Any], outputs: tuple[int, int], half: Fraction
+    mechanism: Noise, dtype: np.dtype[Any], outputs: tuple[int, int], half: Fraction
 ) -> list[int]:
     """Return how near to each of its limits a noisy count says nothing on that side.
 
@@ -281,16 +281,14 @@ def _far(
     return [reach if bound != last else 0 if noisy else -1 for bound, last in ends]
 
 
-def _rate(mechanism: GeometricMechanism) -> Fraction:
+def _rate(mechanism: Noise) -> Fraction:
     rate = mechanism.rate
     return rate if isinstance(rate, Fraction) else sums.NO_NOISE
 
 
-def _ideal_level(
-    level: Fraction, sampled: Sequence[tuple[GeometricMechanism, np.dtype[Any], int]]
-) -> Fraction:
+def _ideal_level(level: Fraction, sampled: Sequence[tuple[Noise, np.dtype[Any], int]]) -> Fraction:
     """Return a level of ideal noise that becomes at most this one for the sampled noise."""
-    error = sum(n * Fraction(m.certificate(dtype).total_variation) for m, dtype, n in sampled)
+    error = sum(n * Fraction(errors_of(m, dtype).total_variation) for m, dtype, n in sampled)
     if level <= error:
         wanted = f"more than {float(error):.3g}, the error of the sampled distribution"
         raise ValueError(parameters.refusal("alpha", float(level), wanted))

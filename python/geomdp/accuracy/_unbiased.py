@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from geomdp._inputs import labels, parameters
+from geomdp._noise import as_released
 from geomdp._numerics import inverse
-from geomdp.mechanism import GeometricMechanism, as_mechanism, as_released
+from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 #: Half the loss of this many units, at which a function is last checked, is in float64.
 _FAR = 1200

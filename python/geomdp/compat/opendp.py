@@ -19,10 +19,11 @@ import numpy as np
 
 from geomdp._extras import installed_by
 from geomdp._inputs import arrays, parameters
+from geomdp._noise import exact_loss
 from geomdp._notebook import showable
 from geomdp._numerics import decimals
 from geomdp._uncopied import unseen
-from geomdp.mechanism import GeometricMechanism, exact_loss, saturating
+from geomdp.mechanism import GeometricMechanism, saturating
 
 with installed_by("geomdp[opendp]"):
     import opendp.prelude as dp

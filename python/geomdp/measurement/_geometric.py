@@ -11,11 +11,12 @@ from geomdp import _notebook
 from geomdp._inputs import labels, parameters
 from geomdp._inputs.arrays import RUST_DTYPES
 from geomdp._inputs.parameters import Bounds, Real
+from geomdp._noise import exact_loss
 from geomdp.measurement import _metrics
 from geomdp.measurement._domains import AllDomain, Domain, VectorDomain, as_member
 from geomdp.measurement._metrics import MaxDivergence, Metric
 from geomdp.measurement._steps import Measurement, Partial
-from geomdp.mechanism import GeometricMechanism, exact_loss, saturating
+from geomdp.mechanism import GeometricMechanism, saturating
 
 _SPELLING = re.compile(
     r"\s*(?P<vector>VectorDomain\s*<\s*)?AllDomain\s*<\s*(?P<T>\w+)\s*>\s*(?(vector)>\s*)"

@@ -23,7 +23,6 @@ from geomdp.tables._noisy import NoisyTable
 from geomdp.tables._report import report
 from geomdp.tables._table import Table
 from geomdp.tables._tiered import NoisyTiers
-from geomdp.tables._tiers import TierMechanism
 from geomdp.tables._top import Top
 
 __all__ = [
@@ -37,7 +36,6 @@ __all__ = [
     "SumAndCount",
     "NoisySumAndCount",
     "NoisyTiers",
-    "TierMechanism",
     "Answers",
     "release_columns",
     "bound_contributions",
@@ -50,6 +48,6 @@ __all__ = [
 # Pickles name this module, wherever a class is written.
 for _class in (
     *(Answers, ChosenLimit, Design, EmptyTableWarning, Hierarchy, NoisyGroups, NoisySumAndCount),
-    *(NoisyTable, NoisyTiers, SumAndCount, Table, TierMechanism, Top),
+    *(NoisyTable, NoisyTiers, SumAndCount, Table, Top),
 ):
     _class.__module__ = __name__

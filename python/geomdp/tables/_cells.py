@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
+from geomdp._noise import limits
 from geomdp._numerics import inverse
-from geomdp.mechanism import limits
 from geomdp.tables import _estimates, _selection
 from geomdp.tables._estimates import Estimates
 from geomdp.tables._selection import Columns, Rows

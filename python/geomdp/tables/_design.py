@@ -12,6 +12,7 @@ import numpy as np
 from geomdp import _identity, accounting, accuracy
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Bounds, Integer, Real
+from geomdp._noise import errors_of
 from geomdp._numerics import decimals, tails
 from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, as_mechanism
@@ -402,7 +403,7 @@ individual='patient', l0=2)
         """
         mechanism = self.mechanisms_for(epsilon)[self.blocks[-1]]
         least = threshold(self, at_least, mechanism)
-        return decimals.up(self.cells * tails.at_least(mechanism.certificate(), least))
+        return decimals.up(self.cells * tails.at_least(errors_of(mechanism), least))
 
     def missed(self, count: Integer, epsilon: Real, at_least: Integer) -> float:
         """Return the probability that a cell with this count does not reach a threshold.
@@ -426,7 +427,7 @@ individual='patient', l0=2)
         least = threshold(self, at_least, mechanism)
         # The noise is symmetric.
         distance = parameters.at_least("count", count, 0) - least + 1
-        return decimals.up(tails.at_least(mechanism.certificate(), distance))
+        return decimals.up(tails.at_least(errors_of(mechanism), distance))
 
     def threshold(self, epsilon: Real, spurious: Real = 1) -> int:
         """Return the least threshold that at most this many empty cells are expected to reach.
@@ -449,7 +450,7 @@ individual='patient', l0=2)
         share = parameters.positive_fraction("spurious", spurious) / self.cells
         mechanism = self.mechanisms_for(epsilon)[self.blocks[-1]]
         threshold(self, 1, mechanism)
-        certificate = mechanism.certificate()
+        certificate = errors_of(mechanism)
         return tails.least_of(certificate, min(share, Fraction(1)), 1) + 1
 
     def loss_distribution(
@@ -481,7 +482,7 @@ individual='patient', l0=2)
 
         """
         parts = [
-            accounting.loss_distribution(each, l0=nodes, linf=change)
+            accounting.loss_distribution(as_mechanism(each), l0=nodes, linf=change)
             for block, each in _layout.mechanisms_by(self, mechanism, epsilon).items()
             for nodes, change in _layout.changes(self, block)
         ]

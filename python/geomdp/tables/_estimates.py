@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from geomdp import accuracy
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Real
+from geomdp._noise import Noise, errors_of
 from geomdp._numerics import decimals
 from geomdp.tables import _counted, _rounding, _selection
 from geomdp.tables._analysis import ends, products
@@ -26,7 +27,6 @@ from geomdp.tables._native import Coded
 from geomdp.tables._selection import Columns, Rows
 
 if TYPE_CHECKING:
-    from geomdp.mechanism import GeometricMechanism
     from geomdp.tables._axes import Axis
     from geomdp.tables._layout import Layout
     from geomdp.tables._tiers import Tier
@@ -183,7 +183,7 @@ class Asked:
 
 def workload_of(
     axes: Sequence[Axis],
-    mechanisms: Mapping[Block, GeometricMechanism],
+    mechanisms: Mapping[Block, Noise],
     known: Iterable[Block] = (),
 ) -> Workload:
     """Return everything public about the noise of blocks with these mechanisms."""
@@ -192,14 +192,14 @@ def workload_of(
 
 def _workload(
     axes: Sequence[Axis],
-    noises: Iterable[tuple[Block, GeometricMechanism, int]],
+    noises: Iterable[tuple[Block, Noise, int]],
     known: Iterable[Block],
 ) -> Workload:
     released, facts = [], dict[int, tuple[Any, Fraction]]()
     for block, each, off in noises:
         # Tables of equal parts have one mechanism.
         if id(each) not in facts:
-            facts[id(each)] = each.rate, Fraction(each.certificate(np.int64).total_variation)
+            facts[id(each)] = each.rate, Fraction(errors_of(each, np.int64).total_variation)
         released.append((block, *facts[id(each)], off))
     return Workload([axis.rooted[0] for axis in axes], released, known)
 
@@ -237,7 +237,7 @@ class Estimates:
     if TYPE_CHECKING:
         # Of the class of published counts.
         design: Layout
-        mechanisms: dict[Block, GeometricMechanism]
+        mechanisms: dict[Block, Noise]
         _values: _Ints
         #: The id of the release; of answers from several, all of them.
         id: str
@@ -272,7 +272,7 @@ class Estimates:
         return _workload(self.design._axes, [each[:3] for each in self._tables], self._known)
 
     @property
-    def _tables(self) -> list[tuple[Block, GeometricMechanism, int, _Ints]]:
+    def _tables(self) -> list[tuple[Block, Noise, int, _Ints]]:
         """The noisy tables.
 
         The block of each, in the depths of rooted trees, its noise, the most that its counts are

@@ -23,7 +23,7 @@ from geomdp.tables._chosen import keys_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from geomdp.mechanism import GeometricMechanism
+    from geomdp._noise import Noise
 
 #: The format of the description.
 FORMAT = "geomdp-release-1"
@@ -402,13 +402,13 @@ def _encoded(levels: Sequence[Any]) -> list[Any]:
     ]
 
 
-def plan(noise: GeometricMechanism) -> tuple[str, str]:
+def plan(noise: Noise) -> tuple[str, str]:
     """Return the certificate of a noise as JSON, and its digest."""
     text = noise.certificate(np.int64).to_json()
     return text, hashlib.sha256(text.encode()).hexdigest()
 
 
-def _mechanism(noise: GeometricMechanism) -> dict[str, Any]:
+def _mechanism(noise: Noise) -> dict[str, Any]:
     """Return the facts of a noise."""
     return {
         "rate": str(noise.rate),

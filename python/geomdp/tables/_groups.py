@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from geomdp._identity import Identity
-    from geomdp.mechanism import GeometricMechanism
+    from geomdp._noise import Noise
     from geomdp.tables._analysis.products import Block
     from geomdp.tables._axes import Axis
     from geomdp.tables._layout import Layout
@@ -63,7 +63,7 @@ class NoisyGroups(Released):
     def __init__(
         self,
         design: Layout,
-        mechanisms: Mapping[Block, GeometricMechanism],
+        mechanisms: Mapping[Block, Noise],
         label: str | None,
         library: Library | None,
         counts: NDArray[np.int64],
@@ -169,9 +169,7 @@ class NoisyGroups(Released):
         lower, upper = (np.append(each, end) for each, end in zip(found, own, strict=True))
         return lower, upper
 
-    def _of_groups(
-        self, mechanism: GeometricMechanism, counts: _Ints, level: Fraction
-    ) -> tuple[_Ints, _Ints]:
+    def _of_groups(self, mechanism: Noise, counts: _Ints, level: Fraction) -> tuple[_Ints, _Ints]:
         """Return the ends of the intervals of groups."""
         interval = partial(
             thresholds.interval, float(mechanism.rate), threshold=self._at_least, level=level
@@ -356,7 +354,7 @@ class NoisyGroups(Released):
         )
 
 
-def threshold(design: Layout, at_least: Any, mechanism: GeometricMechanism) -> int:
+def threshold(design: Layout, at_least: Any, mechanism: Noise) -> int:
     """Return a threshold, unless this design or mechanism takes none."""
     if mechanism.bounds is not None:
         raise ValueError("bounds are not accepted with at_least, which needs noise without them")

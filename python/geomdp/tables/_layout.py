@@ -17,14 +17,15 @@ from geomdp import _notebook
 from geomdp._inputs import parameters
 from geomdp._inputs.columns import only
 from geomdp._inputs.parameters import Bounds, Integer, Real
-from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
+from geomdp._noise import Noise, exact_loss
+from geomdp.mechanism import GeometricMechanism, as_mechanism
 from geomdp.tables import _chosen, _ids, _tiers
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._axes import Axes, Axis, Levels
 from geomdp.tables._fields import KEYWORDS, stated
 from geomdp.tables._hierarchy import Hierarchy
 from geomdp.tables._native import Coded
-from geomdp.tables._tiers import TierMechanism
+from geomdp.tiers import TierPlan
 
 _Made = TypeVar("_Made", bound="Layout")
 Neighbours: TypeAlias = Literal["add-remove", "change"]
@@ -258,7 +259,7 @@ class Layout:
         bounds: Bounds | None = None,
         *,
         tiers: Mapping[str, Real] | None = None,
-    ) -> dict[Block, GeometricMechanism]:
+    ) -> dict[Block, Noise]:
         """Return the mechanism of each block of the table, for this epsilon.
 
         A key is the depth of the block in each column, 0 for a root. The epsilons of blocks are in
@@ -275,7 +276,7 @@ class Layout:
             The bounds of each mechanism.
         tiers : mapping of names to epsilons, optional
             The tiers of a release at several precisions. The mechanisms are then those of the tier
-            with this epsilon, each a :class:`TierMechanism`, which releases nothing.
+            with this epsilon, each a :class:`geomdp.tiers.TierPlan`, which releases nothing.
 
         Examples
         --------
@@ -296,7 +297,7 @@ class Layout:
             given = total = parameters.by_value(total.stated)
             if total not in every:
                 raise ValueError(parameters.refusal("epsilon", epsilon, "that of one of the tiers"))
-        known: dict[Fraction, GeometricMechanism] = {}
+        known: dict[Fraction, Noise] = {}
         shares, size = self._blocks, change(self)
         rest = size / Fraction(self._most(shares))
         for share in shares.values():
@@ -306,7 +307,7 @@ class Layout:
                     known[share] = GeometricMechanism(part, size, bounds)
                 else:
                     parts = [each.part(share * rest) for each in every]
-                    known[share] = TierMechanism(part, parts, size, bounds)
+                    known[share] = TierPlan(part, parts, size, bounds)
         return {block: known[share] for block, share in shares.items()}
 
     def with_shares(self, shares: Mapping[str, Sequence[Real]]) -> Self:
@@ -485,7 +486,7 @@ def mechanisms_by(
     epsilon: Any,
     bounds: Bounds | None = None,
     tiers: Mapping[str, Real] | None = None,
-) -> dict[Block, GeometricMechanism]:
+) -> dict[Block, Noise]:
     """Return the mechanisms of a release by one mechanism, or with this epsilon."""
     if mechanism is epsilon is None:
         raise TypeError(
@@ -534,9 +535,7 @@ def changes(layout: Layout, block: Block) -> Iterator[tuple[int, int]]:
             yield 1, rest
 
 
-def losses(
-    layout: Layout, mechanisms: Mapping[Block, GeometricMechanism]
-) -> Counter[Fraction | float]:
+def losses(layout: Layout, mechanisms: Mapping[Block, Noise]) -> Counter[Fraction | float]:
     """Return exact privacy losses of noisy counts that are no more private than the table.
 
     They cost at least the rho of all changes of an individual, and their sum may be more than
@@ -552,7 +551,7 @@ def losses(
     return found
 
 
-def loss(layout: Layout, mechanisms: Mapping[Block, GeometricMechanism]) -> Fraction | float:
+def loss(layout: Layout, mechanisms: Mapping[Block, Noise]) -> Fraction | float:
     """Return the exact privacy loss of all noisy counts together for one individual."""
     rates = {block: exact_loss(each, 1) for block, each in mechanisms.items()}
     if math.inf in rates.values():

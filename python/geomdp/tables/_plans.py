@@ -18,7 +18,7 @@ from geomdp.tables._analysis.products import Block, Errors
 from geomdp.tables._analysis.workload import LEAST, UndeterminedError, Workload
 
 if TYPE_CHECKING:
-    from geomdp.mechanism import GeometricMechanism
+    from geomdp._noise import Noise
     from geomdp.tables._axes import Axis
     from geomdp.tables._layout import Layout
 
@@ -30,7 +30,7 @@ _MOST_KINDS = 32
 
 def accuracy(
     design: Layout,
-    mechanisms: Mapping[Block, GeometricMechanism],
+    mechanisms: Mapping[Block, Noise],
     of: Any,
     alpha: Real,
 ) -> int:

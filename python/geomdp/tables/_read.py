@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from geomdp import _identity
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Typed
-from geomdp.mechanism import GeometricMechanism, readings
+from geomdp._noise import Noise, readings
+from geomdp.mechanism import GeometricMechanism
 from geomdp.tables import (
     _about,
     _layout,
@@ -38,10 +39,11 @@ from geomdp.tables._native import Library
 from geomdp.tables._noisy import NoisyTable
 from geomdp.tables._published import Contents
 from geomdp.tables._rest import Rest
-from geomdp.tables._tiers import Tier, TierMechanism
+from geomdp.tables._tiers import Tier
 from geomdp.tables._top import RANK, Top, steps
+from geomdp.tiers import TierPlan
 
-_Known: TypeAlias = tuple[Design, dict[Block, GeometricMechanism], str | None, Library | None]
+_Known: TypeAlias = tuple[Design, dict[Block, Noise], str | None, Library | None]
 #: The most characters of an exact number, and its form.
 _LONGEST, _FRACTION = 8600, re.compile(r"[0-9]+(/0*[1-9][0-9]*)?")
 #: The most bits of a common denominator: Python prints 14,000.
@@ -119,14 +121,14 @@ def _tier(facts: Mapping[str, Any]) -> Tier | None:
     return Tier(stated["name"], epsilons)
 
 
-def _of_tier(facts: Mapping[str, Any], noise: GeometricMechanism) -> GeometricMechanism:
+def _of_tier(facts: Mapping[str, Any], noise: GeometricMechanism) -> Noise:
     """Return a noise as that of a tier, if the table is one of several precisions."""
     if (tier := _tier(facts)) is None:
         return noise
     own = readings(noise).part(Fraction(noise.sensitivity))
     part = own.stated / fraction(facts["epsilon"])
     epsilons = [parameters.by_value(each).part(part) for each in tier.epsilons]
-    return TierMechanism(own, epsilons, noise.sensitivity, noise.bounds)
+    return TierPlan(own, epsilons, noise.sensitivity, noise.bounds)
 
 
 def _over_drawn(design: Design, facts: Mapping[str, Any]) -> Fraction:

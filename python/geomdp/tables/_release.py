@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from geomdp import _identity
 from geomdp._identity import Identity
 from geomdp._inputs import parameters
+from geomdp._noise import Noise, exact_loss
 from geomdp.accounting._budget import as_budget, book_table
-from geomdp.mechanism import GeometricMechanism, exact_loss
+from geomdp.mechanism import GeometricMechanism, as_mechanism
 from geomdp.mechanism import rehearse as rehearse_noise
 from geomdp.tables import _about, _counted, _empty, _layout, _rest
 from geomdp.tables._estimates import check_bounded, workload_of
@@ -29,7 +30,7 @@ from geomdp.tables._native import Library
 from geomdp.tables._noisy import NoisyTable
 from geomdp.tables._released import Released, rehearse
 from geomdp.tables._rest import Rest
-from geomdp.tables._tiers import TierMechanism
+from geomdp.tiers import TierPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -79,7 +80,7 @@ class Release(NamedTuple):
     """The public facts of a release that is about to be made."""
 
     design: Layout
-    mechanisms: Mapping[Block, GeometricMechanism]
+    mechanisms: Mapping[Block, Noise]
     label: str | None
     #: The least noisy count that is published; None for whole tables.
     at_least: int | None
@@ -138,7 +139,7 @@ def prepare(
     for each in mechanisms.values():
         each.certificate(np.int64)  # A mechanism without a plan for these counts is refused here,
         if tiers is None:
-            rehearse_noise(each, _NO_CELLS)  # and one that cannot draw.
+            rehearse_noise(as_mechanism(each), _NO_CELLS)  # and one that cannot draw.
     if at_least is None:
         workload_of(design._axes, mechanisms)  # Tables that answer no question are refused here.
     release = planned(design, mechanisms, at_least=at_least, rest=row, **how)
@@ -171,7 +172,7 @@ def _no_counts(design: Layout) -> _Ints:
 
 def planned(
     design: Layout,
-    mechanisms: Mapping[Block, GeometricMechanism],
+    mechanisms: Mapping[Block, Noise],
     *,
     label: Any = None,
     threads: Any = None,
@@ -240,7 +241,7 @@ def draw(
     noisy = np.empty_like(exact)
     for block, each in release.mechanisms.items():
         part = parts[block]
-        noisy[part] = each.release(exact[part], threads=release.threads)
+        noisy[part] = as_mechanism(each).release(exact[part], threads=release.threads)
     return _published(release, library, noisy, _NO_CELLS)
 
 
@@ -252,7 +253,7 @@ def draw_tiers(
     exact, parts = all_nodes(finest.design, occupied), finest.design._parts
     noisy = [np.empty_like(exact) for _ in tiers]
     for block, each in finest.mechanisms.items():
-        assert isinstance(each, TierMechanism)
+        assert isinstance(each, TierPlan)
         own = GeometricMechanism(each._epsilon, each.sensitivity, each.bounds)
         drawn = own.tiers(exact[parts[block]], each._epsilons[:-1], threads=finest.threads)
         for whole, counts in zip(noisy, drawn.values(), strict=True):
@@ -305,7 +306,7 @@ def _reaching(
     Every cell of the design gets noise.
     """
     cells, records = occupied
-    size, [mechanism] = release.design.cells, release.mechanisms.values()
+    size, [mechanism] = release.design.cells, map(as_mechanism, release.mechanisms.values())
     found: list[tuple[_Ints, _Ints]] = []
     ends = np.searchsorted(cells, np.arange(_CHUNK, size + _CHUNK, _CHUNK)).tolist()
     counts = np.empty(min(_CHUNK, size), np.int64)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from geomdp._identity import Identity
     from geomdp._inputs.parameters import Integer
-    from geomdp.mechanism import GeometricMechanism
+    from geomdp._noise import Noise
     from geomdp.tables._analysis.products import Block
     from geomdp.tables._axes import Axis
     from geomdp.tables._layout import Layout
@@ -51,7 +51,7 @@ class Released:
     def __init__(
         self,
         design: Layout,
-        mechanisms: Mapping[Block, GeometricMechanism],
+        mechanisms: Mapping[Block, Noise],
         label: str | None,
         library: Library | None,
         values: NDArray[np.int64],

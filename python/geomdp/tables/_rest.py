@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Typed
-from geomdp.mechanism import GeometricMechanism, exact_loss
+from geomdp._noise import exact_loss
+from geomdp.mechanism import GeometricMechanism
 from geomdp.tables import _layout, _levels, _rounding
 from geomdp.tables._exact import saturated
 from geomdp.tables._native import Coded

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
+from geomdp._noise import Noise, errors_of, exact_loss
 from geomdp._notebook import many
 from geomdp._numerics import decimals
 from geomdp._uncopied import Withheld, unseen
-from geomdp.mechanism import GeometricMechanism, exact_loss, top_among
+from geomdp.mechanism import GeometricMechanism, as_mechanism, top_among
 from geomdp.tables import _pictures, _release
 from geomdp.tables._analysis import largest
 from geomdp.tables._groups import MOST_CELLS
@@ -63,7 +64,7 @@ class Top(Released):
     def __init__(
         self,
         design: Layout,
-        mechanisms: Mapping[Block, GeometricMechanism],
+        mechanisms: Mapping[Block, Noise],
         label: str | None,
         library: Library | None,
         *,
@@ -84,7 +85,7 @@ class Top(Released):
     def mechanism(self) -> GeometricMechanism:
         """The mechanism of each name."""
         [mechanism] = self.mechanisms.values()
-        return mechanism
+        return as_mechanism(mechanism)
 
     @property
     def epsilon(self) -> Fraction | float:
@@ -212,7 +213,7 @@ def accuracy(design: Layout, k: int, mechanism: GeometricMechanism, alpha: Any) 
     level = parameters.significance("alpha", alpha) / k
     others = base_cells(design) - 1
     # The noise of each cell is within its total variation of the ideal one.
-    sampled = mechanism.certificate(np.int64).total_variation
+    sampled = errors_of(mechanism, np.int64).total_variation
     rest = level - (others + 1) * Fraction(sampled)
     if rest <= 0:
         raise ValueError(

@@ -24,9 +24,10 @@ import numpy as np
 from geomdp import accuracy as _accuracy
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
+from geomdp._noise import as_counts, limits
 from geomdp._uncopied import unseen
 from geomdp.distribution import CensoredGeometric
-from geomdp.mechanism import GeometricMechanism, as_counts, limits
+from geomdp.mechanism import GeometricMechanism
 from geomdp.tables import _drawing
 from geomdp.tables._drawing import BLUE, STEMS, STEPS, VERMILION, Floats, Numbers
 from geomdp.tables._pictures import histogram, table
