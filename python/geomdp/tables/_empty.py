@@ -19,7 +19,7 @@ from geomdp._numerics import sums, tails
 from geomdp.tables import _levels
 
 if TYPE_CHECKING:
-    from geomdp.mechanism import GeometricMechanism
+    from geomdp._noise import Noise
     from geomdp.tables._axes import Axis
 
 #: The level of the interval that decides.
@@ -87,7 +87,7 @@ def warn(axes: Sequence[Axis], *, whole: bool) -> None:
     )
 
 
-def reaches_zero(counts: NDArray[Any], mechanism: GeometricMechanism) -> bool:
+def reaches_zero(counts: NDArray[Any], mechanism: Noise) -> bool:
     """Return whether an interval for the sum of the true counts has 0 in it.
 
     It is that of :func:`geomdp.accuracy.sum_confidence_interval`, or wider where that takes long.
