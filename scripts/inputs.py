@@ -7,12 +7,14 @@ which checks our layers, sees neither tests nor texts nor other commits.
 """
 
 import ast
+import atexit
 import os
+import pickle
 import re
 import subprocess
 import tempfile
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -66,6 +68,29 @@ class Code(NamedTuple):
     hash: str
 
 
+def kept(function: Callable[[str], Code]) -> Callable[[str], Code]:
+    """Keep results of contents between runs, as long as this file does not change."""
+    version = sha256(Path(__file__).read_bytes()).hexdigest()[:8]
+    file = ROOT / f"target/checks/{version}.pickle"
+    found: dict[str, Code] = pickle.loads(file.read_bytes()) if file.exists() else {}
+    size = len(found)
+
+    def save() -> None:
+        if len(found) > size:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            new = file.with_suffix(f".{os.getpid()}")
+            new.write_bytes(pickle.dumps(found))
+            new.replace(file)
+
+    def wrapped(name: str) -> Code:
+        if name not in found:
+            found[name] = function(name)
+        return found[name]
+
+    atexit.register(save)
+    return wrapped
+
+
 def path_of(node: ast.AST) -> str:
     """Return the path in `ROOT / "a" / "b"`, where the first is a constant of any name."""
     match node:
@@ -77,7 +102,7 @@ def path_of(node: ast.AST) -> str:
     return "?"
 
 
-@cache
+@kept
 def code(name: str) -> Code:
     tree = ast.parse(blob(name))
     found, within = Code(set(), set(), set(), set(), ""), set[str]()

@@ -123,14 +123,12 @@ def placed() -> tuple[list[Fault], list[str]]:
         if KINDS.fullmatch(name) and not name.endswith("faults.toml") and (ROOT / name).is_file()
     }
     for name, (test, row) in entries(tree).items():
-        places = [row["file"]] if "file" in row else [f for f in texts if row["old"] in texts[f]]
-        if len(places) != 1 or texts[places[0]].count(row["old"]) != 1:
-            lost.append(f"{test}: {name}: {row['old']!r} is not in one place: {places}")
+        files = [row["file"]] if "file" in row else [f for f in texts if row["old"] in texts[f]]
+        if [texts[file].count(row["old"]) for file in files if file in texts] != [1]:
+            lost.append(f"{test}: {name}: {row['old']!r} is not in one place: {files}")
         else:
             whole = f"{test}::{row['test']}" if "test" in row else test
-            found.append(
-                Fault(name, places[0], row["old"], row["new"], whole, row.get("needs", ""))
-            )
+            found.append(Fault(name, files[0], row["old"], row["new"], whole, row.get("needs", "")))
     return found, lost
 
 
