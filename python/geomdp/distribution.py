@@ -41,7 +41,7 @@ _Function: TypeAlias = Callable[[_Floats], _Floats]
 class _Noise:
     """The noise Z as functions of float64 arrays, with ``a = exp(-1 / scale)``."""
 
-    __slots__ = ("above", "log_above", "log_not_below", "log_zero", "not_below", "scale", "zero")
+    __slots__ = ("above", "log_not_below", "log_zero", "not_below", "scale", "zero")
 
     def __init__(self, scale: float) -> None:
         # With the least positive scale, 0 has all the probability that float64 can express.
@@ -51,7 +51,7 @@ class _Noise:
         #: P(Z = 0), P(Z > 0) and P(Z >= 0).
         self.zero, self.above, self.not_below = math.tanh(rate / 2), a / (1 + a), 1 / (1 + a)
         self.log_zero = math.log(self.zero) if rate < 1 else math.log1p(-2 * self.above)
-        self.log_above, self.log_not_below = -rate - math.log1p(a), -math.log1p(a)
+        self.log_not_below = -math.log1p(a)
 
     def pmf(self, z: _Floats) -> _Floats:
         return np.asarray(self.zero * np.exp(-np.abs(z) / self.scale))
@@ -72,17 +72,15 @@ class _Noise:
     def quantile(self, q: _Floats, reaches: Callable[[_Floats, _Floats], _Flags]) -> _Floats:
         """Return the least z with ``reaches(cdf(z), q)``, by np.greater or np.greater_equal.
 
-        The closed form is off by a few steps at most; the last lines correct that.
+        It is at most 0, as q is at most 1/2. The closed form is off by a few steps at most; the
+        last lines correct that.
         """
-        # Near 1 the rounding of cdf(z) is up to this much.
-        slack = -(2.0**-54) if reaches is np.greater else 2.0**-54
         with np.errstate(all="ignore"):
             left = np.floor((np.log(q) - self.log_not_below) * self.scale)
-            right = np.ceil((self.log_above - np.log(1 - q + slack)) * self.scale)
-            z = np.where(q <= self.above, np.minimum(left, 0), np.maximum(right, 0)) - 2
+            z = np.minimum(left, 0) - 2
             for _ in range(4):
                 z = np.where(reaches(self.cdf(z), q), z, z + 1)
-        return z + 0
+        return np.minimum(z, 0)
 
 
 class _Distribution:
@@ -195,10 +193,11 @@ class _Distribution:
     def ppf(self, q: ArrayLike) -> Any:
         """Return the least k with ``cdf(k) >= q``.
 
-        For normal floats q and scales up to ``2**40`` this holds for :meth:`cdf` as computed, so
-        ``ppf(cdf(k))`` is k wherever ``cdf(k)`` is above ``cdf(k - 1)`` and below 1. For larger
-        scales k is off by up to ``2**-48`` of the scale and of its distance from the center, and by
-        as much as ``2**-53`` added to q moves it.
+        For normal floats q and scales up to ``2**40``, k is exact, unless q is the probability of k
+        or of ``k - 1`` up to a rounding error of ``2**-42`` of the smaller tail: then it may be the
+        next one. ``ppf(cdf(k))`` is k below the center, and ``isf(sf(k))`` is k from the center on,
+        where floats resolve these. For larger scales k is off by up to ``2**-48`` of the scale and
+        of its distance from the center.
 
         Parameters
         ----------
@@ -334,12 +333,14 @@ class _Distribution:
     def _quantile(self, name: str, levels: _Floats, *, beyond: bool) -> Any:
         """Return the least k with ``cdf(k) >= level``, or with ``sf(k) <= level``."""
         low, high = self._ends
+        # Of the two tails the smaller one, which floats resolve; 1 - level is exact above 1/2. By
+        # symmetry sf(z) = cdf(-z - 1). It is at most the level if -z - 1 is below the least number
+        # whose cdf exceeds the level.
+        tails = np.minimum(levels, 1 - levels)
+        exceeds, reaches = (self._noise.quantile(tails, x) for x in (np.greater, np.greater_equal))
+        z = np.where((levels <= 0.5) == beyond, -exceeds, reaches) + 0.0
         if beyond:
-            # By symmetry sf(z) = cdf(-z - 1). It is at most the level if -z - 1 is below the least
-            # number whose cdf exceeds the level.
-            z, low, high = -self._noise.quantile(levels, np.greater), high, low
-        else:
-            z = self._noise.quantile(levels, np.greater_equal)
+            low, high = high, low
         z = np.where(levels == 0, low, np.where(levels == 1, high, z))
         return _bare(self._shifted(*arrays.broadcast((name, z), ("center", self._center))))
 

@@ -110,7 +110,9 @@ class Design(Searchable, Layout):
         A column without whose value no record counts; :meth:`sum_and_count` sets it.
     neighbours : {"add-remove", "change"}
         Whether epsilon covers the presence of an individual or a change of all its records. All
-        tables of a budget have the same.
+        tables of a budget have the same. For changes with `l0` of 2 or more, the sensitivity is an
+        upper bound. It may be up to twice the truth in tiny tables, where columns have fewer than
+        ``2 * l0`` levels (``docs/proofs.md``, lemma 14c).
 
     Attributes
     ----------
