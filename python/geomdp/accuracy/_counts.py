@@ -79,7 +79,7 @@ def relative_accuracy(mechanism: Noise | Real, alpha: Real, *, ratio: Real) -> i
     alpha : number
         The significance level, above 0 and at most 1.
     ratio : number
-        Above 0, and taken exactly: the float 0.3 is less than ``Fraction(3, 10)``.
+        Above 0, and taken exactly: 0.3 is ``Fraction(3, 10)``.
 
     Examples
     --------

@@ -271,7 +271,7 @@ class Layout:
         Parameters
         ----------
         epsilon : number or str
-            The privacy loss of the whole table. A str such as "0.1" is exact.
+            The privacy loss of the whole table.
         bounds : (int, int), optional
             The bounds of each mechanism.
         tiers : mapping of names to epsilons, optional

@@ -93,7 +93,7 @@ class Stream:
             The number of steps, at most 100,000.
         epsilon : number or str
             The privacy loss of one record over the whole stream; see :meth:`privacy_loss` for that
-            of an individual. A str such as "0.1" is exact.
+            of an individual.
         arity : int, optional
             At least 2; the tree then has all levels whose nodes close within the horizon. By
             default, arity (up to 64) and number of levels are those with the least mean variance
