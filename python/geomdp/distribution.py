@@ -80,7 +80,7 @@ class _Noise:
             z = np.minimum(left, 0) - 2
             for _ in range(4):
                 z = np.where(reaches(self.cdf(z), q), z, z + 1)
-        return np.minimum(z, 0)
+        return np.asarray(np.minimum(z, 0))
 
 
 class _Distribution:

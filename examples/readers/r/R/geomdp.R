@@ -270,7 +270,8 @@ summary.geomdp <- function(object, ...) {
   for (key in setdiff(names(facts$about), "title")) {
     cat(key, ": ", facts$about[[key]], "\n", sep = "")
   }
-  cat("privacy loss (epsilon) for one individual: ", format(.fraction(facts$epsilon), digits = 15), "\n", sep = "")
+  epsilon <- format(.fraction(facts$epsilon), digits = 15)
+  cat("privacy loss (epsilon) for one individual: ", epsilon, "\n", sep = "")
   cat("each individual counts ", .limits(facts), "\n", sep = "")
   if (!is.null(facts$rounded)) {
     cat("counts are rounded to multiples of ", facts$rounded, "\n", sep = "")
