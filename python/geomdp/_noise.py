@@ -115,11 +115,11 @@ class Noise:
         return decimals.least(exact_loss(self, parameters.at_least("distance", given, 0)))
 
     @overload
-    def accuracy(self, alpha: Real, *, counts: int | None = None) -> int: ...
+    def accuracy(self, alpha: Real = 0.05, *, counts: int | None = None) -> int: ...
     @overload
-    def accuracy(self, alpha: Real, *, counts: Any) -> Any: ...
+    def accuracy(self, alpha: Real = 0.05, *, counts: Any) -> Any: ...
     @unseen
-    def accuracy(self, alpha: Real, *, counts: Any = None) -> Any:
+    def accuracy(self, alpha: Real = 0.05, *, counts: Any = None) -> Any:
         """Return the least a such that errors exceed a with probability at most `alpha`.
 
         Bounds censor the noise, so near a bound only one tail remains. The probability is an upper
@@ -165,7 +165,7 @@ class Noise:
     def confidence_interval(
         self,
         released: Any,
-        alpha: Real,
+        alpha: Real = 0.05,
         *,
         side: Literal["both", "lower", "upper"] = "both",
         dtype: DTypeLike | None = None,

@@ -105,6 +105,9 @@ def test_no_parameter_after_alpha_is_positional() -> None:
     published = {_pictures.published_rows, _pictures.published_table}
     drawn = {plot.histogram, plot.table, *published, plot.preview}
     assert {*found} - drawn == {*OF_ALPHA}
+    for function in {*found} - {*published, plot.preview}:
+        compat = function.__module__.startswith("geomdp.compat")
+        assert compat or inspect.signature(function).parameters["alpha"].default == 0.05, function
     for call in (accuracy_to_epsilon, epsilon_to_accuracy):
         with pytest.raises(TypeError, match="positional"):
             call(5, 0.05, 200)  # type: ignore[misc]

@@ -18,7 +18,7 @@ Tail: TypeAlias = Literal[">", ">="]
 
 def scale_to_accuracy(
     scale: Numbers,
-    alpha: Numbers,
+    alpha: Numbers = 0.05,
     *,
     n: Numbers = 1,
     method: Method = "exact",
@@ -71,7 +71,7 @@ def scale_to_accuracy(
 
 def accuracy_to_scale(
     accuracy: Numbers,
-    alpha: Numbers,
+    alpha: Numbers = 0.05,
     *,
     n: Numbers = 1,
     method: Method = "exact",
@@ -117,7 +117,7 @@ def accuracy_to_scale(
 
 def epsilon_to_accuracy(
     epsilon: Numbers,
-    alpha: Numbers,
+    alpha: Numbers = 0.05,
     *,
     sensitivity: Numbers = 1,
     n: Numbers = 1,
@@ -164,7 +164,7 @@ def epsilon_to_accuracy(
 
 def accuracy_to_epsilon(
     accuracy: Numbers,
-    alpha: Numbers,
+    alpha: Numbers = 0.05,
     *,
     sensitivity: Numbers = 1,
     n: Numbers = 1,

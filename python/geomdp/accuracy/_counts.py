@@ -15,7 +15,7 @@ from geomdp._uncopied import unseen
 @unseen
 def simultaneous_accuracy(
     mechanism: Noise,
-    alpha: Real,
+    alpha: Real = 0.05,
     *,
     n: Integer | None = None,
     counts: Any = None,
@@ -64,7 +64,7 @@ def simultaneous_accuracy(
     return releases.simultaneous_accuracy(errors_of(found, array.dtype), ends, array, level)
 
 
-def relative_accuracy(mechanism: Noise | Real, alpha: Real, *, ratio: Real) -> int:
+def relative_accuracy(mechanism: Noise | Real, alpha: Real = 0.05, *, ratio: Real) -> int:
     """Return the least count from which errors stay within a ratio of the count, at level alpha.
 
     With ratio 0.1 and alpha 0.05, for example, "the private count is within a 10% error margin of

@@ -17,7 +17,7 @@ from geomdp._noise import Noise, as_noise, as_released, errors_of
 from geomdp._numerics import ratios, releases, sums, tails
 
 
-def sum_accuracy(mechanism: Noise, n: Integer, alpha: Real) -> int:
+def sum_accuracy(mechanism: Noise, n: Integer, alpha: Real = 0.05) -> int:
     """Return the accuracy at level alpha of a sum of n noisy counts.
 
     This is the least t with ``P[|Z_1 + ... + Z_n| > t] <= alpha``, for the independent noise of
@@ -63,7 +63,7 @@ def sum_accuracy(mechanism: Noise, n: Integer, alpha: Real) -> int:
 def sum_confidence_interval(
     mechanism: Noise,
     released: Any,
-    alpha: Real,
+    alpha: Real = 0.05,
     *,
     weights: Any = None,
     dtype: DTypeLike | None = None,
@@ -175,7 +175,7 @@ def ratio_confidence_interval(
     mechanism: Noise,
     numerator: Any,
     denominator: Any,
-    alpha: Real,
+    alpha: Real = 0.05,
     *,
     denominator_mechanism: Noise | None = None,
     dtype: DTypeLike | None = None,

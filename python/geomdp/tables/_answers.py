@@ -69,7 +69,7 @@ class Answers(OfCells):
 
     """
 
-    def intervals(self, alpha: Real, *, simultaneous: bool = False) -> Any:
+    def intervals(self, alpha: Real = 0.05, *, simultaneous: bool = False) -> Any:
         """Return an estimate and an interval for each true count.
 
         Parameters

@@ -306,7 +306,7 @@ individual='patient', l0=2)
         self,
         *,
         epsilon: Real,
-        alpha: Real,
+        alpha: Real = 0.05,
         of: Columns = None,
         tiers: Mapping[str, Real] | None = None,
     ) -> int:
@@ -358,7 +358,7 @@ individual='patient', l0=2)
         summed = math.prod(len(axis.levels) for axis in self._axes if axis.label not in kept)
         return accuracy.sum_accuracy(cells, summed, alpha)
 
-    def epsilon_for(self, *, accuracy: Integer, alpha: Real, of: Columns = None) -> float:
+    def epsilon_for(self, *, accuracy: Integer, alpha: Real = 0.05, of: Columns = None) -> float:
         """Return the least epsilon of a release with this accuracy, up to one part in 10^6.
 
         Parameters

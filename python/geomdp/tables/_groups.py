@@ -114,7 +114,7 @@ class NoisyGroups(Released):
     def _threshold(self) -> int:
         return self._at_least
 
-    def intervals(self, alpha: Real, *, simultaneous: bool = False) -> Any:
+    def intervals(self, alpha: Real = 0.05, *, simultaneous: bool = False) -> Any:
         """Return the frame with an interval for each true count, in columns lower and upper.
 
         A group appears only if its noise was not too low, so its noisy count is too high on
@@ -183,7 +183,7 @@ class NoisyGroups(Released):
         )
         return interval(published=low)[0], interval(published=high)[1]
 
-    def left_out(self, total: Integer | Answers, *, alpha: Real) -> Any:
+    def left_out(self, total: Integer | Answers, *, alpha: Real = 0.05) -> Any:
         """Return an interval for the sum of all groups left out, from a total of the same records.
 
         This costs nothing. The total minus the groups shown would be a biased estimate: a group is

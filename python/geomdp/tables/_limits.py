@@ -93,7 +93,7 @@ class ChosenLimit:
     design: Design
     table: NoisyTable
 
-    def cut(self, alpha: Real) -> Any:
+    def cut(self, alpha: Real = 0.05) -> Any:
         """Return how many individuals lose records at each limit.
 
         Parameters

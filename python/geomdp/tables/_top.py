@@ -115,7 +115,7 @@ class Top(Released):
         """How many cells are named."""
         return len(self)
 
-    def accuracy(self, alpha: Real) -> int:
+    def accuracy(self, alpha: Real = 0.05) -> int:
         """Return how much larger than a named cell an unnamed one may be, at level alpha.
 
         Parameters
@@ -301,7 +301,7 @@ class Searchable:
 
     __slots__ = ()
 
-    def top_accuracy(self: Any, k: Integer = 1, *, epsilon: Real, alpha: Real) -> int:
+    def top_accuracy(self: Any, k: Integer = 1, *, epsilon: Real, alpha: Real = 0.05) -> int:
         """Return how much larger than a named cell an unnamed one may be, at level alpha.
 
         The probability that a cell is named before one that is larger by more than t is greatest

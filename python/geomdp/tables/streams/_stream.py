@@ -343,7 +343,7 @@ class Stream:
         return _array_or_int(self._added(self._path(start, stop))[0])
 
     def interval(
-        self, start: Integer, stop: Integer, alpha: Real, *, simultaneous: bool = False
+        self, start: Integer, stop: Integer, alpha: Real = 0.05, *, simultaneous: bool = False
     ) -> tuple[Any, Any]:
         """Return an interval for the exact count of a span, around :meth:`total`.
 
