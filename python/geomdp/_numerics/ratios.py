@@ -138,7 +138,9 @@ def _overtakes(
     error = total * _UNIT * (4 + s * below)
     scale = -math.expm1(-s) / (1 + q)
     starts = 1 - below, ends[0], ends[1]
-    for first, after in zip(starts, (*ends, np.full_like(below, np.inf)), strict=True):
+
+    def between(first: _Floats, after: _Floats) -> tuple[_Floats, _Floats]:
+        """Return the sum of these terms, of which there may be none, and an error bound."""
         count = after - first
         up = np.where(first <= 0, s, -s)
         x = ratio * first + shift
@@ -168,7 +170,10 @@ def _overtakes(
             # A term on the other side of its turn, by rounding.
             off = off + np.abs(value) * _UNIT * (8 + 4 * r * np.abs(shift))
         used = count > 0
-        total = total + np.where(used, scale * value, 0.0)
-        error = error + np.where(used, scale * off, 0.0) * (1 + _UNIT)
+        return np.where(used, scale * value, 0.0), np.where(used, scale * off, 0.0)
+
+    for first, after in zip(starts, (*ends, np.full_like(below, np.inf)), strict=True):
+        value, off = between(first, after)
+        total, error = total + value, error + off * (1 + _UNIT)
     # That of the target, and of the sum.
     return total, 2 * error + total * _UNIT * 8

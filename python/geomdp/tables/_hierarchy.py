@@ -98,6 +98,7 @@ class Hierarchy:
         above: NDArray[np.int64],
         leaves_only: bool,
         labels: Any,
+        *,
         label: Callable[[list[Any], trees.Tree], list[Any]] = lambda names, _: names,
         paths: Paths | None = None,
     ) -> None:
@@ -343,7 +344,8 @@ class Hierarchy:
         for name in names if paths is not None else ():
             _naming.check_apart("the name", name, paths)
         found = cls.__new__(cls)
-        found._fill(names, above, leaves_only, labels, partial(_naming.labels, paths=paths), paths)
+        label = partial(_naming.labels, paths=paths)
+        found._fill(names, above, leaves_only, labels, label=label, paths=paths)
         return found
 
     @classmethod
