@@ -36,7 +36,7 @@ import plant_faults
 from inputs import ROOT, Tree, base, git, seed
 
 #: On main itself, after these no check begins.
-MINUTES = 3
+MINUTES = 2
 #: Steps at a time: on two processors, since clusters and installers often wait.
 STEPS = 3
 #: A place on a page that the site fills: a check's state, CHECK.FIGURE, or `all`.

@@ -406,14 +406,14 @@ def main(words: list[str]) -> int:
     parser.add_argument("--gate", type=float, metavar="MINUTES", help="only those of the change")
     parser.add_argument("--places", action="store_true", help="only compare texts and places")
     given = parser.parse_args(words)
-    end, never = time.monotonic() + 60 * (given.gate or 0), float("inf")
+    half, never = 30 * (given.gate or 0), float("inf")
     tree, (chosen, lost) = Tree(), placed()
     print(*lost, sep="\n", end="\n" if lost else "")
     if given.places:
         return bool(lost)
     chosen = [each for each in chosen if any(word in each.name for word in given.words or [""])]
-    if given.owed:
-        chosen = [each for each in chosen if (each.name, key(each, tree)) not in recorded()]
+    known = recorded() if given.owed else set()
+    chosen = [each for each in chosen if (each.name, key(each, tree)) not in known]
     waiting = [fault for fault in chosen if lacked(fault.needs)]
     chosen = [fault for fault in chosen if fault not in waiting]
     first, then = of_the_change(chosen) if given.gate else (chosen, [])
@@ -422,12 +422,12 @@ def main(words: list[str]) -> int:
     tests = set() if given.gate else {each.test for each in copied if not by_pytest(each.test)}
     tests = {test for test in tests if not (given.checked and test.startswith("--"))}
     found: list[tuple[Fault, str]] = []
-    for each in (
-        forks([fault for fault in first if fault.is_forked], never),
-        forks([fault for fault in then if fault.is_forked], end),
-        in_trees(copied, tests, end if given.gate else never),
+    for run in (
+        lambda: forks([fault for fault in first if fault.is_forked], never),
+        lambda: forks([fault for fault in then if fault.is_forked], time.monotonic() + half),
+        lambda: in_trees(copied, tests, time.monotonic() + half if given.gate else never),
     ):
-        for fault, word in each:
+        for fault, word in run():
             if word != "left":
                 found.append((fault, word))
                 print(f"{word:>7}  {fault.name}: {fault.test}", flush=True)
