@@ -244,6 +244,8 @@ def _count(given: argparse.Namespace) -> str:
             individual=given.individual and tuple(given.individual),
             l0=given.l0,
             linf=given.linf or 1,
+            complete=tuple(given.complete or ()),
+            unit=given.unit,
         )
         mechanism = GeometricMechanism(given.epsilon, design.sensitivity, bounds=given.bounds)
     return _publish(given, mechanism, design)
@@ -607,7 +609,7 @@ Both are public, so do not take them from the records. A level without records
 counts 0, and records with other levels are not counted.
 
 A tree is a CSV file with a column of names for each of its depths, from the root
-down, and a row for each leaf; empty cells at the end of a row make a shorter
+down, and a row for each leaf; empty cells, wherever they are, make a shorter
 path. A column "label" may give the text that readers see for a node, for inner
 nodes in rows of their own. If the first column has several names, --root names
 the sum of all of them. The NAME of --by is then a column of IN with the names or
@@ -616,7 +618,10 @@ columns with / between them, such as country/region/tract. With --leaves-only,
 records of inner nodes are not counted, and estimates add up.
 
 Without --individual, each record is one individual. With it, an individual counts
-in at most --l0 cells, chosen at random, with at most --linf records in each.
+in at most --l0 cells, chosen at random, with at most --linf records in each. A
+budget adds up the losses of one --unit, the word for whom epsilon protects. Name
+with --complete the columns in which, as you state, every record has a level; then
+readers may combine the table with one without these columns.
 
 Epsilon is the privacy loss of the whole table for one individual. Every run draws
 fresh noise and costs epsilon again; --budget books it in a ledger of
@@ -625,7 +630,7 @@ read as text, and all of IN is held in memory. This needs geomdp[tables] and
 pandas, Polars or PyArrow.""",
         "visits.csv noisy.csv --by sex --levels sexes.txt --epsilon 0.5",
         "source target --by --levels --tree --root --leaves-only --individual --l0 --linf "
-        "--epsilon --bounds --delimiter --about --budget --rounded",
+        "--unit --complete --epsilon --bounds --delimiter --about --budget --rounded",
     ),
     "report": _Command(
         _report,
@@ -672,6 +677,11 @@ _OPTIONS: dict[str, tuple[Any, str, dict[str, Any]]] = {
         "NAME",
         "a column of counts; may be repeated",
         {"action": "append", "required": True},
+    ),
+    "--complete": (
+        "NAME",
+        "a column in which every record has one of the levels; may be repeated",
+        {"action": "append"},
     ),
     "--delimiter": (
         "D",
@@ -727,6 +737,7 @@ _OPTIONS: dict[str, tuple[Any, str, dict[str, Any]]] = {
         {"type": _loss, "nargs": "+"},
     ),
     "source": ("IN", "the CSV or Parquet file to read", {}),
+    "--unit": ("WORD", "whom epsilon protects, such as person", {}),
     "target": ("OUT", "the file to write", {}),
 }
 _FLAGS = {

@@ -226,7 +226,7 @@ def open_designs() -> Iterator[Design]:
     rng = np.random.default_rng(3)
     for _ in range(35):
         loose = rng.random(2) < 0.7
-        u, v = (Hierarchy(TREES[n], leaves_only=not loose[n // 2]) for n in (0, 2))
+        u, v = (Hierarchy(TREES[n], leaves_only=not loose[n]) for n in (0, 1))
         keys = []
         for _ in range(rng.integers(1, 5)):
             items = ("x", ("u", int(rng.integers(3))), ("v", int(rng.integers(3))))
@@ -242,7 +242,7 @@ def test_estimates_of_open_trees_beside_any_tables_are_the_least_squares() -> No
         {
             "x": rng.choice(list("pqr"), 300),
             "u": rng.choice([*"ABC", "N", "S"], 300),
-            "v": rng.choice(["a1", "a2", "b1", "a"], 300),
+            "v": rng.choice([*"ABC", "N"], 300),
         }
     )
     for design in open_designs():

@@ -5,7 +5,7 @@ import io
 import re
 from typing import Any, BinaryIO
 
-from geomdp.tables import _ids
+from geomdp.tables import _ids, _naming
 from geomdp.tables._counting import columns_of
 from geomdp.tables._design import Design
 from geomdp.tables._files.delimited import DataError
@@ -57,27 +57,19 @@ def hierarchy(
 ) -> tuple[tuple[str, ...], Hierarchy]:
     """Return the tree of a CSV file with a row for each path, and the names of its columns.
 
-    Empty cells at the end make a shorter path. A column ``label`` has the labels of nodes: then
+    Empty cells make a shorter path. A column ``label`` has the labels of nodes: then
     inner nodes may have rows too, which only say their labels.
     """
     columns = _columns(source, delimiter)
     given = columns.pop("label", None)
     if not columns:
         raise DataError(f"line 1: there is no column of names: is {delimiter!r} the delimiter?")
-    rows = [_shortened(row) for row in zip(*columns.values(), strict=True)]
+    rows = [_naming.path(row) for row in zip(*columns.values(), strict=True)]
     labels = {"/".join(row): text for row, text in zip(rows, given or (), strict=False) if text}
     inner = {row[:size] for row in rows for size in range(1, len(row))} if given else set()
     leaves = [row for row in rows if row not in inner]
     found = Hierarchy.from_paths(leaves, root=root, leaves_only=leaves_only, labels=labels)
     return tuple(columns), found
-
-
-def _shortened(row: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of a path without the empty cells after it."""
-    size = len(row)
-    while size > 1 and not row[size - 1]:
-        size -= 1
-    return row[:size]
 
 
 def _columns(source: BinaryIO, delimiter: str) -> dict[str, list[str]]:
