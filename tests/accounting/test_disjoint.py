@@ -526,7 +526,7 @@ def test_tables_and_streams_are_booked_for_a_group(tmp_path: Path) -> None:
     view.release(ONE, TABLE, label="6")
     view.release(ONE, [1, 2], label="7")
     view.spend(ONE, label="8")
-    Stream.open(tmp_path / "9", epsilon=1, horizon=9, budget=view)
+    Stream.open(tmp_path / "9", epsilon=1, horizon=9, budget=view, unit="who")
     assert {each.groups for each in budget.history} == {("a",)}
     assert [each.label for each in view.history] == [*"123456789"]
     assert (view.remaining, budget.group("b").remaining, budget.remaining) == (0, 9, 0)
