@@ -92,7 +92,7 @@ def noisy(noise: Noise, name: str, counts: Any, nulls: Nulls) -> Any:
         return released
     nw = narwhals()
     wanted = "a column (geomdp.tables.release_columns takes frames)"
-    if (line := parameters.conversion(name, counts)) and not hasattr(type(counts), "columns"):
+    if line := parameters.conversion(name, counts):
         wanted = f"a column, or to GeometricMechanism.release {line}"
     series = as_narwhals(name, counts, wanted, series_only=True)
     # Not the categories, which are of the data.
@@ -251,12 +251,19 @@ def _library(value: Any, kind: str) -> str:
 def _dtype(name: str, kind: str) -> np.dtype[Any]:
     """Return the dtype of a column's type, which all libraries name alike."""
     if (dtype := DTYPES.get(kind)) is None:
-        hints = {"float": "floats, astype('Int64')", "sparse": "sparse columns, sparse.to_dense()"}
-        hint = next((f" (for pandas' {hints[x]})" for x in hints if kind.startswith(x)), "")
-        raise TypeError(
-            f"{name} of type {kind} is not accepted: give integers of up to 64 bits{hint}"
-        )
+        raise TypeError(f"{name} of type {kind} is not accepted: give {integers(kind)}")
     return dtype
+
+
+def integers(kind: str) -> str:
+    """Return what to give for integers of another type, with the line that makes them."""
+    hints = {
+        "float": "pandas' floats, astype('Int64')",
+        "sparse": "pandas' sparse columns, sparse.to_dense()",
+        **dict.fromkeys(("decimal", "int128", "uint128"), "sums in SQL, CAST(sum(n) AS BIGINT)"),
+    }
+    hint = next((f" (for {hints[x]})" for x in hints if kind.startswith(x)), "")
+    return f"integers of up to 64 bits{hint}"
 
 
 def _any(name: str, found: bool, nulls: Nulls) -> bool:
@@ -281,8 +288,9 @@ def as_narwhals(name: str, value: Any, wanted: str, **eager: bool) -> Any:
         return narwhals().from_native(value, **eager)
     except TypeError:
         kind: Any = type(value)
-        stream = hasattr(kind, "__arrow_c_stream__") and not hasattr(kind, "to_frame")
-        if wanted.startswith(FRAME) and stream:
+        if wanted.startswith(FRAME) and hasattr(kind, "to_frame"):
+            wanted = f"{name}.to_frame(), {wanted}"
+        elif wanted.startswith(FRAME) and hasattr(kind, "__arrow_c_stream__"):
             # A relation of DuckDB, a reader of record batches.
             wanted = f"pyarrow.table({name})"
         raise TypeError(f"{name} has type {type(value).__name__}: give {wanted}") from None

@@ -84,10 +84,14 @@ def given(value: Any) -> str:
 
 
 def conversion(name: str, value: Any) -> str:
-    """Return the line of code that makes a numpy array of another library's array, or ""."""
+    """Return the line of code that makes a numpy array of another library's array, or "".
+
+    There is none for a frame, whose columns may have other types.
+    """
     if hasattr(type(value), "toarray"):  # A sparse one of scipy.
         return f"{name}.toarray()"
-    return f"numpy.asarray({name})" if hasattr(type(value), "__array__") else ""
+    is_frame = hasattr(type(value), "columns")
+    return f"numpy.asarray({name})" if hasattr(type(value), "__array__") and not is_frame else ""
 
 
 def shown(value: Any) -> str:

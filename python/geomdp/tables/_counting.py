@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from geomdp import _identity
 from geomdp._inputs import parameters
 from geomdp._inputs.arrays import DTYPES
-from geomdp._inputs.columns import FRAME, column, names, narwhals, only
+from geomdp._inputs.columns import FRAME, column, integers, names, narwhals, only
 from geomdp.tables import _ids, _layout, _naming
 from geomdp.tables._contributions import drawn, kept_of, sorted_by, spent, starts
 from geomdp.tables._engines import CLUSTERS
@@ -260,7 +260,7 @@ def _records(name: Any, series: Any, bounds: tuple[int, int] | None) -> _Ints:
         )
         raise TypeError(
             f"{what} {name!r} of type {shown_type(series.to_native())} are not accepted: "
-            f"give integers of up to 64 bits: {wanted}"
+            f"give {integers(str(series.dtype).lower())}: {wanted}"
         )
     # Nulls are filled before numpy would make floats of a column with nulls.
     values: NDArray[Any] = series.fill_null(0).to_numpy().astype(dtype, copy=False)

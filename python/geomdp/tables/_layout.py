@@ -466,6 +466,10 @@ class Layout:
     __hash__ = None  # type: ignore[assignment]  # its levels may be of any type
 
 
+#: In Python's own errors, the name that users call.
+Layout.__init__.__qualname__ = "Design"
+
+
 class _Sums(dict[Block, Any]):
     """Sums of the rates of all blocks up to one, made when it is asked for."""
 
