@@ -123,11 +123,13 @@ def is_scale(accuracy: Real, alpha: Real, scale: float, tail: str = ">", n: int 
 def is_greatest(holds: Callable[[Fraction], bool], alpha: Real, scale: float) -> bool:
     if math.isinf(scale) or alpha == 1:
         return math.isinf(scale) and alpha == 1
-    if scale and not holds(1 / stated(scale)):
+    # Noise is made for the greater reading of a float.
+    if scale and not holds(1 / max(stated(scale), Fraction(scale))):
         return False
     if scale == GREATEST:
         return True
-    return not holds((1 - TIE) / Fraction(math.nextafter(scale, math.inf)))
+    following = math.nextafter(scale, math.inf)
+    return not holds((1 - TIE) / max(stated(following), Fraction(following)))
 
 
 def is_epsilon(
@@ -140,19 +142,27 @@ def is_epsilon(
     if not epsilon:
         return False
     if not math.isinf(epsilon):
-        if not has_tail(stated(epsilon) / stated(sensitivity), steps, alpha, n):
+        # Noise is made for the lesser reading of a float.
+        if not has_tail(lesser(epsilon) / stated(sensitivity), steps, alpha, n):
             return False
         if epsilon == TINIEST:
             return True
-    before = Fraction(math.nextafter(epsilon, 0)) * (1 - TIE)
+    before = lesser(math.nextafter(epsilon, 0)) * (1 - TIE)
     return not has_tail(before / stated(sensitivity), steps, alpha, n)
 
 
-def is_rounded_up(value: float, exact: Callable[[], arb]) -> bool:
+def lesser(number: float) -> Fraction:
+    """Return the lesser reading of a float."""
+    return min(stated(number), Fraction(number))
+
+
+def is_rounded_up(
+    value: float, exact: Callable[[], arb], read: Callable[[float], Fraction] = Fraction
+) -> bool:
     """Return whether a float is a positive real number rounded up."""
-    if not math.isinf(value) and not is_positive(lambda: real(value) - exact()):
+    if not math.isinf(value) and not is_positive(lambda: real(read(value)) - exact()):
         return False
-    before = Fraction(math.nextafter(value, 0)) * (1 - TIE)
+    before = read(math.nextafter(value, 0)) * (1 - TIE)
     return is_positive(lambda: exact() - real(before)) if before else value == TINIEST
 
 
@@ -361,7 +371,7 @@ def test_inverse_by_the_note(accuracy: Real, alpha: Real, sensitivity: Real) -> 
         assert (scale, epsilon) == (math.inf, 0)
         return
     ratio = stated(sensitivity) / Fraction(accuracy)
-    assert is_rounded_up(epsilon, lambda: log_ratio(ratio, alpha))
+    assert is_rounded_up(epsilon, lambda: log_ratio(ratio, alpha), lesser)
 
     def holds(rate: Fraction) -> bool:
         return is_positive(lambda: real(rate) - log_ratio(1 / Fraction(accuracy), alpha))
@@ -514,7 +524,7 @@ def test_fractions_are_exact() -> None:
     below, above = bracket(lambda: log_tail(third, 5).exp(), 300)
     assert scale_to_accuracy([3, 3.0, 1 / third], below).tolist() == [5] * 3
     assert scale_to_accuracy([3, 3.0, 1 / third], above).tolist() == [4] * 3
-    assert epsilon_to_accuracy([third, 1 / 3], above).tolist() == [4, 5]
+    assert epsilon_to_accuracy([third, Fraction(1 / 3)], above).tolist() == [4, 5]
 
 
 @pytest.mark.parametrize("function", INTEGERS)

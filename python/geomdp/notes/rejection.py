@@ -50,7 +50,7 @@ def loss(epsilon: Real, n: Integer) -> float:
     Returns
     -------
     float
-        The exact value, rounded up; infinite if it is beyond float64.
+        The least float that states no less than the exact value; infinite if there is none.
 
     Examples
     --------
@@ -76,8 +76,8 @@ def calibrated_epsilon(epsilon: Real, n: Integer) -> float:
     Returns
     -------
     float
-        The greatest float64 whose exact loss is at most epsilon, or 0 if no positive float64
-        qualifies. It is between ``(n + 1) / (2 n)`` times epsilon, its limit as epsilon goes to 0,
+        The greatest float that states an epsilon with a loss of at most this one, or 0 if no
+        positive float does. It is between ``(n + 1) / (2 n)`` times epsilon, its limit as epsilon goes to 0,
         and epsilon.
 
     Examples
@@ -92,7 +92,7 @@ def calibrated_epsilon(epsilon: Real, n: Integer) -> float:
     floats = range(struct.unpack("<q", struct.pack("<d", sys.float_info.max))[0] + 1)
 
     def is_too_much(bits: int) -> bool:
-        return _loss(Fraction(_float(bits)), n) > exact
+        return _loss(parameters.decimal(_float(bits)), n) > exact
 
     return _float(floats[bisect.bisect_left(floats, True, key=is_too_much) - 1])
 
