@@ -634,3 +634,21 @@ def test_frames_of_a_tree_share_no_memory_though_its_names_are_made_once(
     again = pickle.loads(pickle.dumps(tree))
     assert (again, again.nodes, again.parents) == (tree, tree.nodes, tree.parents)
     assert [*again] == again.leaves == ["a", "b"]
+
+
+def test_a_code_with_zeros_after_it_names_its_node_in_labels() -> None:
+    """Lists of counties have the state's own row: 01000 in a tree of states and counties."""
+    codes = ["01001", "01003", "02013"]
+    tree = Hierarchy.from_prefixes(
+        codes, (2, 5), root="US", labels={"01000": "Alabama", "01001": "Autauga", "02": "Alaska"}
+    )
+    assert tree.labels == {"01": "Alabama", "02": "Alaska", "01001": "Autauga"}
+    # The node's own code is first, and a code of the tree is its own node.
+    both = {"02000": "Juneau", "02": "Alaska", "01000": "Alabama"}
+    tree = Hierarchy.from_prefixes([*codes, "01000"], (2, 5), root="US", labels=both)
+    assert tree.labels == {"02": "Alaska", "01000": "Alabama"}
+    deep = Hierarchy.from_prefixes(["01001"], (2, 3, 5), labels={"01000": "x"})
+    assert deep.labels == {"010": "x"}
+    for wrong in ("03000", "010", "01100"):
+        with pytest.raises(ValueError, match=f"^labels have '{wrong}', which is no node"):
+            Hierarchy.from_prefixes(codes, (2, 5), root="US", labels={wrong: "x"})

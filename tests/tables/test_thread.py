@@ -454,3 +454,33 @@ def test_records_on_a_cluster_are_left_to_a_module_that_exists(engine: str, libr
         Design(["yes", "no"]).count(frame)
     name = str(refused.value).rpartition(" ")[2]
     assert (name, bool(find_spec(name))) == (f"geomdp.tables.{engine}", True)
+
+
+TOTAL_LIKE = ["All", "TOTAL", "sum", "Total population", "Grand total", "All ages", "Both sexes"]
+
+
+@pytest.mark.parametrize("level", TOTAL_LIKE)
+def test_levels_named_like_totals_are_refused_with_counts(level: str) -> None:
+    """A crosstab's own margins count records again: one person changed 4 for a sensitivity of 1."""
+    counted = pd.DataFrame({"sex": ["f", "m", level], "n": [2, 3, 5]})
+    design = Design({"sex": ["f", "m", level]})
+    message = f"level '{level}' of 'sex', which is named like a total .* give margins= for a total"
+    with pytest.raises(ValueError, match=message):
+        design.count(counted, counts="n")
+    stated = design.count(counted, counts="n", not_totals=[level])
+    assert stated._nodes().tolist() == [2, 3, 5]
+    # Records have no totals, and the name of a margin is no level.
+    assert design.count(counted)._nodes().tolist() == [1, 1, 1]
+    margins = Design({"sex": ["f", "m"]}, margins=level)
+    assert margins.count(counted[:2], counts="n")._nodes().tolist() == [5, 2, 3]
+    for wrong, error in (("x", TypeError), (["x"], ValueError)):
+        with pytest.raises(error, match=r"^not_totals "):
+            design.count(counted, counts="n", not_totals=wrong)
+
+
+@pytest.mark.parametrize(
+    "level", ["Allan", "small", "Totalitarian", "summer", "Salt all round it", ""]
+)
+def test_other_levels_are_no_totals(level: str) -> None:
+    counted = pd.DataFrame({"sex": ["f", level], "n": [2, 3]})
+    assert Design({"sex": ["f", level]}).count(counted, counts="n")._nodes().tolist() == [2, 3]

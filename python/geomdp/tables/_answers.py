@@ -50,8 +50,10 @@ class Answers(OfCells):
     **Ratios**, which include shares, means and changes in percent, have intervals of all values
     that a test does not reject (theorem 16a). Such an interval says nothing about a group whose
     true denominator is 0. If the denominator cannot be distinguished from 0, the interval contains
-    all possible values, and its ends may be infinite. An estimate is NaN if its noisy denominator
-    is not positive.
+    all possible values, and its ends may be infinite. The estimate is the ratio of the estimates as
+    they are, so it may lie outside the possible values and its interval, as that of a count may be
+    negative. It is NaN where the denominator cannot be distinguished from 0 at level 0.05:
+    a group without records has no mean.
 
     **Releases with bounds** (``release(bounds=...)``) answer with sums of noisy cells and the
     intervals of :func:`geomdp.accuracy.sum_confidence_interval`, for counts, totals, differences,
@@ -162,8 +164,10 @@ class Answers(OfCells):
         Returns
         -------
         data frame
-            The columns of `by`, percent, lower and upper. Since no true count is negative, all are
-            from 0 to 100; a percentage is NaN if the noisy total is not positive.
+            The columns of `by`, percent, lower and upper. The percentages are those of the
+            estimates as they are, so those of all groups add up to 100, and one may be negative or
+            above 100; the intervals are from 0 to 100, since no true count is negative. All
+            percentages are NaN if the noisy total is not positive.
 
         Examples
         --------
@@ -183,7 +187,9 @@ class Answers(OfCells):
             pair = [_selection.sum_of(axes, kept) for kept in (rows.axes, ())]
             asked = Asked(Source(self, rows, pair))
             limits = Fraction(0), Fraction(100)
-            found = _estimates.ratios(asked, alpha, simultaneous, limits, factor=Fraction(100))
+            found = _estimates.ratios(
+                asked, alpha, simultaneous, limits, factor=Fraction(100), of_whole=True
+            )
         return self._framed(rows, found.columns("percent"))
 
     def ratio(
@@ -213,8 +219,8 @@ class Answers(OfCells):
         Returns
         -------
         data frame
-            The columns of `by`, estimate, lower and upper. Unless values may be negative, ratios
-            are not, and they are at most 1 if `other` selects all cells of `one`.
+            The columns of `by`, estimate, lower and upper. Unless values may be negative, intervals
+            begin at 0 or above, and end at most at 1 if `other` selects all cells of `one`.
 
         Examples
         --------
@@ -363,7 +369,7 @@ class Answers(OfCells):
         Returns
         -------
         data frame
-            The columns of `by`, estimate, lower and upper. All are between the least and the
+            The columns of `by`, estimate, lower and upper. Intervals are between the least and the
             greatest value.
 
         Examples
@@ -574,9 +580,9 @@ class Answers(OfCells):
         Returns
         -------
         data frame
-            The columns of `by`, then estimate or percent, and lower and upper. A percentage is at
-            least -100; it is NaN if the earlier noisy total is not positive, and its upper end is
-            infinite if that total cannot be distinguished from 0.
+            The columns of `by`, then estimate or percent, and lower and upper. Intervals of
+            percentages are from -100 on. If the earlier total cannot be distinguished from 0, the
+            percentage is NaN and its upper end is infinite.
 
         Examples
         --------
@@ -733,9 +739,8 @@ class Answers(OfCells):
         Returns
         -------
         data frame
-            The columns of `by`, estimate, lower and upper. The estimate is NaN where the other
-            noisy total is not positive, and an end is infinite where that total cannot be
-            distinguished from 0.
+            The columns of `by`, estimate, lower and upper. The estimate is NaN, and an end is
+            infinite, where the other total cannot be distinguished from 0.
 
         Examples
         --------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,7 +15,7 @@ from geomdp import _identity
 from geomdp._inputs import parameters
 from geomdp._inputs.arrays import DTYPES
 from geomdp._inputs.columns import FRAME, column, integers, names, narwhals, only
-from geomdp.tables import _ids, _layout, _naming
+from geomdp.tables import _ids, _layout, _levels, _naming
 from geomdp.tables._contributions import drawn, kept_of, sorted_by, spent, starts
 from geomdp.tables._engines import CLUSTERS
 from geomdp.tables._exact import is_packed, numbered, packed, saturated
@@ -40,9 +41,23 @@ _Ints: TypeAlias = NDArray[np.int64]
 _WANTED = f"{FRAME}, in which a column that counts= names may have numbers of records"
 
 
-def count(design: Layout, data: Any, counts: Any = None) -> Table:
+#: Words by which crosstabs call their totals, in part or in whole.
+_TOTALS = re.compile(
+    "(all|any|both|combined|ensemble|everyone|gesamt|insgesamt|overall|subtotal|sum|suma|summe|sums"
+    "|total|totale|totals)",
+    re.IGNORECASE,
+)
+
+
+def count(design: Layout, data: Any, counts: Any = None, not_totals: Any = None) -> Table:
     """Return the exact counts; :meth:`geomdp.tables.Design.count` has the details."""
-    return table(*tally(design, data, counts))
+    stated = [] if not_totals is None else _levels.checked("not_totals", not_totals)
+    known = {level for axis in design._axes for level in axis.levels}
+    if unknown := [level for level in stated if level not in known]:
+        raise ValueError(
+            f"not_totals have {parameters.shown(unknown[0])}: give levels of the table"
+        )
+    return table(*tally(design, data, counts, stated))
 
 
 def table(design: Layout, library: Library | None, occupied: tuple[_Ints, _Ints]) -> Table:
@@ -53,11 +68,15 @@ def table(design: Layout, library: Library | None, occupied: tuple[_Ints, _Ints]
     return Table(design, library, occupied, _identity.fresh() if _layout.cut(design) else None)
 
 
-def tally(design: Layout, data: Any, counts: Any) -> tuple[Layout, Library, tuple[_Ints, _Ints]]:
+def tally(
+    design: Layout, data: Any, counts: Any, not_totals: Sequence[Any] = ()
+) -> tuple[Layout, Library, tuple[_Ints, _Ints]]:
     """Return the design, the library of the data, and cells with their counts.
 
     `counts` are numbers of records; or, of a design of sums, values of records within its bounds.
     """
+    if counts is not None and design.values is None:
+        _check_no_totals(design, counts, not_totals)
     design, library, people, cells, records = _read(design, data, counts, design.values)
     if people is not None:
         cells, records = _bounded(design, people, cells, records)
@@ -91,8 +110,6 @@ def _read(
             f"counts {parameters.given(counts)} are not accepted with individuals, which counts "
             "do not tell apart: give the records, or a design without an individual"
         )
-    if counts is not None and bounds is None:
-        _check_no_totals(design, counts)
     return groups(design, data, counts, bounds, alone=alone)
 
 
@@ -126,9 +143,20 @@ def groups(
     return design, library_of(categories(one)), who, cells[inside], records[inside]
 
 
-def _check_no_totals(design: Layout, counts: Any) -> None:
+def _check_no_totals(design: Layout, counts: Any, not_totals: Sequence[Any]) -> None:
     """Refuse designs that would count a crosstab's own totals, and so its records twice."""
     for axis in design._axes:
+        for level in axis.levels:
+            words = re.findall(r"\w+", level) if isinstance(level, str) else []
+            # The first and the last.
+            like = any(map(_TOTALS.fullmatch, words[:: max(len(words) - 1, 1)]))
+            if like and level not in not_totals:
+                raise ValueError(
+                    f"counts {parameters.given(counts)} are not accepted with the level "
+                    f"{parameters.shown(level)} of {axis.label!r}, which is named like a total and "
+                    "would count records again: leave it out of the levels, and give margins= for "
+                    "a total; or give it as not_totals= if it is none"
+                )
         if axis.other or axis.tree.loose:
             found, way = (
                 (f"other = {parameters.shown(axis.other[0])} of", "give each label as a level")

@@ -149,7 +149,9 @@ individual='patient', l0=2)
     __slots__ = ()
 
     @unseen
-    def count(self, data: Any, *, counts: Any = None) -> Table:
+    def count(
+        self, data: Any, *, counts: Any = None, not_totals: Sequence[Any] | None = None
+    ) -> Table:
         """Bound the contributions of each individual, and count the records of each cell.
 
         Each individual keeps `l0` of its cells, chosen uniformly at random with fresh system
@@ -172,6 +174,9 @@ individual='patient', l0=2)
             `individual`, or used for values such as cents, whose sum one record changes by more
             than 1. No value raises an error, since that would reveal it: nulls and counts below 0
             are taken as 0, and counts beyond int64 as its limit.
+        not_totals : sequence of levels, optional
+            Levels that are named like totals, as by a first or last word such as "All" or "Total",
+            and are none. Others are refused with `counts`. For a noisy total, use `margins`.
 
         Returns
         -------
@@ -201,7 +206,7 @@ individual='patient', l0=2)
         <Table of 2 counts, not shown; town: ['Oslo', 'Rome']; sensitivity 1>
 
         """
-        return _counting.count(_layout.counting(self), data, counts)
+        return _counting.count(_layout.counting(self), data, counts, not_totals)
 
     @unseen
     def sum(self, data: Any, column: str, *, bounds: Bounds | None = None) -> Table:
@@ -650,6 +655,7 @@ def count(
     other: Any = None,
     margins: Any = None,
     counts: Any = None,
+    not_totals: Sequence[Any] | None = None,
 ) -> Table:
     """Count the records of each level or combination of levels; each record is one individual.
 
@@ -660,7 +666,7 @@ def count(
 
     Parameters
     ----------
-    data, counts
+    data, counts, not_totals
         As in :meth:`Design.count`.
     levels, name, other, margins
         As in :class:`Design`.
@@ -684,4 +690,5 @@ def count(
     ['yes', 'no', 'all', 'yes']
 
     """
-    return Design(levels, name=name, other=other, margins=margins).count(data, counts=counts)
+    design = Design(levels, name=name, other=other, margins=margins)
+    return design.count(data, counts=counts, not_totals=not_totals)

@@ -36,6 +36,8 @@ _Ints: TypeAlias = NDArray[np.int64]
 
 #: How many sums have their weights found together.
 _TOGETHER = 64
+#: The level at which a denominator is told from 0.
+_MAY_BE_0 = Fraction(1, 20)
 
 
 class Found(NamedTuple):
@@ -146,6 +148,12 @@ class Asked:
                 yield rows, one.beside(more[0]) if more else one
 
         return many, each()
+
+    @property
+    def last(self) -> Asked:
+        """The last of the sums by itself."""
+        last = self.sources[-1]
+        return Asked(last._replace(sums=last.sums[-1:]))
 
     def reaches(self, factors: Sequence[float], level: float) -> _Floats:
         """Return the reach of a weighted sum in each row; of very many kinds, in two passes."""
@@ -456,8 +464,7 @@ class Estimates:
             (a, b), (c, d) = (self._of_sum(x, half, np.ones_like(x)) for x in (part, rest))
             low, high = (max(a, 0), max(d, 0)), (max(b, 0), max(c, 0))
             whole = sum(map(int, cells.flat))
-            share = 100 * sum(map(int, part)) / whole if whole > 0 else math.nan
-            points.append(min(max(share, 0.0), 100.0) if whole > 0 else math.nan)
+            points.append(100 * sum(map(int, part)) / whole if whole > 0 else math.nan)
             lower.append(Fraction(100 * low[0], sum(low)) if any(low) else 0)
             upper.append(Fraction(100 * high[0], sum(high)) if any(high) else 100)
         return Found(np.reshape(points, rows.shape), Ends.of(lower, upper, rows.shape))
@@ -589,16 +596,19 @@ def ratios(
     factor: Fraction = Fraction(1),
     shift: Fraction = Fraction(0),
     off: Fraction = Fraction(0),
+    of_whole: bool = False,
 ) -> Found:
-    """Return ratios of two sums of estimates, times `factor`, moved by `shift`, within limits.
+    """Return ratios of two sums of estimates, times `factor`, moved by `shift`.
 
-    The true values may differ from those of the ratios by up to `off`.
+    The intervals are within limits. The true values may differ from those of the ratios by up to
+    `off`. Where the second sum may be 0 there is no estimate, or with `of_whole`, where it is the
+    same in all rows, only if it is not positive itself.
     """
     rows, (above, below) = asked.rows, asked.floats
     points = np.full(rows.shape, math.nan)
-    np.divide(above, below, out=points, where=below > 0)
+    least = 0.0 if of_whole else asked.last.reaches((1,), asked.last.level(_MAY_BE_0, 1))
+    np.divide(above, below, out=points, where=below > least)
     points = points * float(factor) + float(shift)
-    points = np.clip(points, float(limits[0]), float(limits[1]))
     if alpha is None:
         return Found(points, None)
     level = asked.level(alpha, number(rows, simultaneous))

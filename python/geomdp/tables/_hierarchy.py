@@ -272,7 +272,8 @@ class Hierarchy:
             counties, tracts and block groups. Dots count as well, as in (1, 3, 5, 6) for A01.11 of
             NACE.
         root, leaves_only, labels
-            As in :meth:`from_columns`.
+            As in :meth:`from_columns`. Where labels have the code of a node with zeros after it, as
+            01000 for the state 01 of counties, and the tree has no such code, it is that node's.
 
         Returns
         -------
@@ -310,6 +311,8 @@ class Hierarchy:
                     "is not among lengths: give the length of the codes of each depth"
                 )
         rows = [[code[:n] if len(code) >= n else None for code in items] for n in sizes]
+        if isinstance(labels, Mapping):
+            labels = _of_nodes(labels, {code for row in rows for code in row}, sizes)
         return cls._of_rows("codes", rows, root=root, leaves_only=leaves_only, labels=labels)
 
     @classmethod
@@ -512,6 +515,21 @@ def _joined(children: list[Any], parents: list[Any]) -> tuple[list[Any], NDArray
     places[[codes[name] for name in tops]] = len(children) + np.arange(len(tops))
     above = places[np.fromiter(map(codes.__getitem__, parents), np.int64, len(parents))]
     return [*children, *tops], np.append(above, np.full(len(tops), -1))
+
+
+def _of_nodes(labels: Mapping[Any, Any], known: set[Any], sizes: list[int]) -> dict[Any, Any]:
+    """Return labels by the codes of nodes, given those of nodes with zeros up to another length."""
+    found: dict[Any, Any] = {}
+    for code, label in labels.items():
+        node = code
+        if code not in known and isinstance(code, str) and len(code) in sizes:
+            shorter = (
+                code[:n] for n in reversed(sizes) if n < len(code) and not code[n:].strip("0")
+            )
+            node = next((each for each in shorter if each in known), code)
+        if node == code or node not in labels:
+            found[node] = label
+    return found
 
 
 def _labels(nodes: list[Any], tree: trees.Tree, paths: Paths | None, labels: Any) -> dict[Any, str]:

@@ -204,9 +204,9 @@ class NoisySumAndCount(Bundle):
         Returns
         -------
         data frame
-            The columns of `by`, estimate, lower and upper, all within the bounds of values. The
-            estimate of a group is NaN unless its noisy count is positive. For tables read from
-            files, use :meth:`NoisyTable.per`, which does not know the bounds.
+            The columns of `by`, estimate, lower and upper. The intervals are within the bounds of
+            values. A group has no estimate, but NaN, if its count cannot be distinguished from 0 at
+            level 0.05. For tables read from files, use :meth:`NoisyTable.per`, which does not know the bounds.
 
         Examples
         --------

@@ -151,7 +151,7 @@ function share(places, confidence) {
   const whole = part.estimate + rest.estimate;
   const percent = (one, all) => (all > 0 ? (100 * one) / all : null);
   return {
-    estimate: whole > 0 ? Math.min(Math.max((100 * part.estimate) / whole, 0), 100) : null,
+    estimate: percent(part.estimate, whole),
     lower: percent(part.lower, part.lower + rest.upper) ?? 0,
     upper: percent(part.upper, part.upper + rest.lower) ?? 100,
   };
