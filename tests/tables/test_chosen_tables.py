@@ -279,7 +279,7 @@ def test_intervals_of_tables_hold_over_all_noise() -> None:
     truth = np.array([*exact, 3])
     for noise in itertools.product(range(-most, most + 1), repeat=4):
         mass = float(np.prod(np.tanh(r / 2) * np.exp(-r * np.abs(noise))))
-        if mass < 1e-7:
+        if mass < 1e-5:  # what is left out counts as missed
             continue
         inside += mass
         noisy._values = exact + np.array(noise)

@@ -221,11 +221,13 @@ def test_bounds_open_where_rounding_may_hide_them() -> None:
     """Over all noise within the bounds, for every true count."""
     mechanism = GeometricMechanism(Fraction(1, 2), bounds=(0, 23))
     z, q = np.arange(-120, 121), np.exp(-0.5)
-    masses = (1 - q) / (1 + q) * q ** np.abs(z)
-    axes = (Axis("outcome", range(z.size)), Axis("x", [0]))
+    of_noise = (1 - q) / (1 + q) * q ** np.abs(z)
+    values = np.arange(24)
+    axes = (Axis("outcome", values.tolist()), Axis("x", [0]))
     for true in range(24):
-        noise = np.clip(true + z, 0, 23)[:, None] - true
-        cells = np.full((z.size, 1), true)
+        masses = np.bincount(np.clip(true + z, 0, 23), of_noise)
+        cells = np.full((values.size, 1), true)
+        noise = values[:, None] - true
         of = moved(Table(axes, cells, mechanism.epsilon, noise, bounds=(0, 23)), 10)
         assert missed(of.total("outcome", alpha=0.1), true, masses) <= 0.1
         assert (of._values <= 23 + 5).all()

@@ -166,7 +166,7 @@ def test_tables_of_more_than_a_record_are_refused(path: Path, design: dict[str, 
 
 
 #: The rate of a node, the greatest noise that is enumerated, and the rest of the probability.
-RATE, MOST = 2, 6
+RATE, MOST = 2, 5
 REST = 2 * math.exp(-RATE * (MOST + 1)) / (1 + math.exp(-RATE))
 
 
