@@ -630,6 +630,27 @@ def bad_trees() -> Iterator[Refused]:
         yield Refused(name, ValueError, call, values)
 
 
+def bad_statements() -> Iterator[Refused]:
+    """Return what a design does not take as a statement about its records or individuals."""
+    design, noisy = partial(tables.Design, TWO_LEVELS), NOISY_TOWNS.with_complete
+    opened = partial(tables.streams.Stream.open, "a.jsonl", 4, 1)
+    with_other = partial(tables.Design, TWO_LEVELS, other={"town": "c"})
+    for call in (lambda x: design(unit=x), lambda x: opened(unit=x)):
+        yield Refused("unit", ValueError, call, ["", "\ud800"])
+        yield Refused("unit", TypeError, call, [7, b"x", ["x"], True])
+    for name, call in (
+        ("summed", lambda x: design(values=(0, 9), summed=x)),
+        ("having", lambda x: design(having=x)),
+    ):
+        yield Refused(name, ValueError, call, ["\ud800"])
+        yield Refused(name, TypeError, call, [7, b"x", ["x"], True])
+    yield Refused("summed", ValueError, lambda x: design(summed=x), ["x"])
+    for name, call in (("complete", lambda x: design(complete=x)), ("columns", noisy)):
+        yield Refused(name, TypeError, call, [None, 7, {}, [7]])
+        yield Refused(name, KeyError, call, ["nowhere", ("town", "nowhere")])
+    yield Refused("complete", ValueError, lambda x: with_other(complete=x), ["town", ("town",)])
+
+
 def bad_abouts() -> Iterator[Refused]:
     table = tables.count(PEOPLE["town"], ["a", "b"])
 
@@ -691,6 +712,7 @@ def bad_questions() -> Iterator[Refused]:
 REFUSED = [
     *(*bad_numbers(), *bad_bounds(), *bad_mechanisms(), *bad_counts(), *bad_labelled()),
     *(*bad_nests(), *bad_types(), *bad_pairings(), *bad_parameters(), *bad_distances()),
+    *bad_statements(),
     *(*bad_data(), *bad_keys(), *bad_trees(), *bad_groups(), *bad_abouts(), *bad_questions()),
 ]
 
@@ -1003,6 +1025,11 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("column", lambda x: tables.choose_limit(VISITS, PEOPLE, "bounds", epsilon=1, column=x)),
     ("column|unhashable|hash", lambda x: tables.count(PEOPLE, {"town": ["a"]}, other={x: "else"})),
     ("name", lambda x: tables.count(PEOPLE, {"town": ["a"]}, name=x)),
+    ("complete", lambda x: tables.Design(TWO_LEVELS, complete=x)),
+    ("unit", lambda x: tables.Design(TWO_LEVELS, unit=x)),
+    ("summed", lambda x: tables.Design(TWO_LEVELS, values=(0, 9), summed=x)),
+    ("having", lambda x: tables.Design(TWO_LEVELS, having=x)),
+    ("columns", NOISY_TOWNS.with_complete),
     ("other", lambda x: tables.count(PEOPLE, {"town": ["a"]}, other=[x])),
     ("margins|column", lambda x: tables.count(PEOPLE, {"who": [1]}, margins=x)),
     (

@@ -116,7 +116,7 @@ class Layout:
         #: Whom or what epsilon protects: losses add up for one kind of individual.
         self.unit = self._own_unit if unit is None else word_of(unit)
         others = _labels("other", other, list(given))
-        known = _complete(complete, list(given), others)
+        known = _complete("complete", complete, list(given), others)
         sums, parts = _margins(margins, list(given), named=tables is None)
         own = _by_column(shares, list(given))
         if tables is not None:
@@ -710,7 +710,8 @@ def with_values(layout: _Made, column: Any, values: tuple[int, int], **more: Any
 def completed(layout: _Made, columns: Any) -> _Made:
     """Return this design with the statement that these columns, too, leave out no records."""
     labels = [axis.label for axis in layout._axes]
-    more = _complete(columns, labels, [axis.label for axis in layout._axes if axis.other])
+    others = [axis.label for axis in layout._axes if axis.other]
+    more = _complete("columns", columns, labels, others)
     known = {axis.label for axis in layout._axes if axis.complete}
     whole = tuple(label for label in labels if label in known | more)
     return type(layout)(**(layout._arguments() | {"complete": whole}))
@@ -804,18 +805,26 @@ def _given(pair: tuple[str, Any]) -> bool:
     return pair[1] is not None
 
 
-def _complete(value: Any, labels: list[str], others: Container[str]) -> set[str]:
+def _complete(name: str, value: Any, labels: list[str], others: Container[str]) -> set[str]:
     """Return the columns in which every record has one of the levels, as the publisher states."""
     if isinstance(value, bool):
         return {label for label in labels if value and label not in others}
     alone = not isinstance(value, list | tuple) or _label(value) in labels
-    found = {only(_label(each), labels) for each in ((value,) if alone else value)}
+    found = list(map(_label, (value,) if alone else value))
+    for label in found:
+        if not isinstance(label, str):
+            # Do not show the value: it may be counts, given in the wrong place.
+            kind = type(label).__name__
+            raise TypeError(f"{name} of type {kind} is not accepted: give columns, or True")
+        if label not in labels:
+            known = f"{parameters.shown(label)}, which is no column: give one of {labels}"
+            raise KeyError(f"{name} = {known}")
     if both := [label for label in found if label in others]:
         raise ValueError(
-            f"complete = {both[0]!r} is not accepted beside other, which has the records with "
+            f"{name} = {both[0]!r} is not accepted beside other, which has the records with "
             "other values: give one of them"
         )
-    return found
+    return {*found}
 
 
 def _labels(name: str, value: Any, labels: list[Any]) -> dict[Any, Any]:
