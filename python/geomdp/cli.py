@@ -231,6 +231,8 @@ def _count(given: argparse.Namespace) -> str:
     with_tree = any(isinstance(path, _TreeFile) for path in files)
     if (given.root is not None or given.leaves_only) and not with_tree:
         raise _UsageError("--root and --leaves-only are for a --tree: give one")
+    if not {*(given.complete or ())} <= {*given.by}:
+        raise _UsageError("--complete is for the columns of --by: give one of these")
     levels: dict[Any, Any] = {}
     for name, path in zip(given.by, files, strict=True):
         if isinstance(path, _TreeFile):

@@ -968,6 +968,25 @@ def test_records_are_counted_by_a_design(main: Main, visits: list[str]) -> None:
     assert np.abs(np.subtract([*read.to_dict().values()], exact)).max() <= 1
 
 
+def test_a_table_states_whom_it_protects_and_which_columns_have_all_records(
+    main: Main, visits: list[str]
+) -> None:
+    accounting.Budget.open("budget.jsonl", epsilon=9).book(0)
+    paid = ["--epsilon", 1, "--budget", "budget.jsonl"]
+    stated = ["--unit", "person", "--complete", "town", "--complete", "sex"]
+    assert main(*visits, "--individual", "who", "--l0", 2, *stated, *paid) == SILENT
+    design = geomdp.read("noisy.csv").design
+    assert (design.unit, [axis.complete for axis in design._axes]) == ("person", [True, True])
+    again = [each if each != "noisy.csv" else "again.csv" for each in visits]
+    code, _, error = main(*again, *paid)
+    assert code == 2
+    assert "this release protects each 'record'" in error
+    assert main(*again, *paid, "--unit", "person") == SILENT
+    code, _, error = main(*again, "--epsilon", 1, "--complete", "nowhere")
+    assert code == 2
+    assert "--complete is for the columns of --by" in error
+
+
 def test_individuals_of_several_columns_repeat_the_option(main: Main, visits: list[str]) -> None:
     """A comma is a part of a name, as in a header."""
     people = [("a", "bc"), ("ab", "c"), ("a,b", "c"), ("a", "b,c")] * 30
