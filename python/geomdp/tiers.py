@@ -204,7 +204,7 @@ class TierPlan(Noise):
 
         """
         kind = arrays.integer_dtype(arrays.dtype_for(self._bounds) if dtype is None else dtype)
-        return _prepared(self._rates(), self._sensitivity, limits(self, kind))[1]
+        return prepared(self._rates(), self._sensitivity, limits(self, kind))[1]
 
     def _rates(self) -> tuple[Fraction, ...]:
         """Return the rate of each tier."""
@@ -212,7 +212,7 @@ class TierPlan(Noise):
 
     def _draws(self, limits: tuple[int, int]) -> core.Tiers:
         """Return what draws all tiers together."""
-        return _prepared(self._rates(), self._sensitivity, limits)[0]
+        return prepared(self._rates(), self._sensitivity, limits)[0]
 
     def _errors(self, dtype: DTypeLike | None = None) -> Certificate:
         return self.certificate(dtype)._errors(self._rates().index(Fraction(self.rate)))
@@ -260,7 +260,7 @@ def _document(tier: Step) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=128)
-def _prepared(
+def prepared(
     rates: tuple[Fraction, ...], sensitivity: int, limits: tuple[int, int]
 ) -> tuple[core.Tiers, TierCertificate]:
     """Return the draw of tiers with these increasing rates, and their certificate."""

@@ -33,6 +33,7 @@ import geomdp.tables.polars
 import geomdp.tiers
 from exact import stated
 from geomdp import GeometricMechanism, _identity, tables
+from geomdp._noise import Noise
 from geomdp.accounting import Budget, _journal
 from geomdp.cli import main
 from geomdp.compat import diffprivlib, smartnoise
@@ -45,7 +46,7 @@ from modules import PUBLIC
 TOWNS, SEXES = ["a", "b", "c"], ["f", "m"]
 LEVELS = {"town": TOWNS, "sex": SEXES}
 EPSILON = Fraction(1, 2)
-CORE = GeometricMechanism.__dict__["_core"]
+CORE = Noise.__dict__["_core"]
 
 
 @dataclass
@@ -403,9 +404,9 @@ def replay(run: Any, pair: list[pl.DataFrame], seed: int) -> None:
         )
         real = geomdp.tiers.prepared
 
-        def prepared(epsilons: Any, sensitivity: int, limits: Any) -> Any:
-            core, plans = real(epsilons, sensitivity, limits)
-            return Tiers(core, Fraction(epsilons[-1]) / sensitivity, recorder), plans
+        def prepared(rates: Any, sensitivity: int, limits: Any) -> Any:
+            core, certificate = real(rates, sensitivity, limits)
+            return Tiers(core, rates[-1], recorder), certificate
 
         patch.setattr(geomdp.tiers, "prepared", prepared)
         # The draws of contributions are those of the individual, in both runs.
