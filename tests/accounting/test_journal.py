@@ -264,6 +264,28 @@ def test_an_older_copy_in_its_place_is_noticed_by_those_who_saw_more(
     assert len(kind.told(kind.open(path))) == entries
 
 
+@pytest.mark.parametrize("entries", [1, 3])
+def test_an_entry_is_not_added_behind_one_that_was_cut_or_edited(
+    kind: Kind, path: Path, entries: int
+) -> None:
+    """Under an open budget the file shrank: it was told PAID, and then all were refused."""
+    *_, before, content = filled(kind, path, entries)
+    opened = kind.open(path)
+    last = range(len(before), len(content))
+    cut = [content[:at] for at in last]
+    edited = [content[:at] + b"?" + content[at + 1 :] for at in last]
+    for damaged in (*cut, *edited):
+        with path.open("rb+") as file:
+            file.write(damaged)
+            file.truncate()
+        with pytest.raises(ValueError, match=r"a\.jsonl is damaged, or no "):
+            kind.add(opened)
+        assert path.read_bytes() == damaged
+    path.write_bytes(content)
+    kind.add(opened)
+    assert len(kind.told(kind.open(path))) == entries + 1
+
+
 def test_a_current_copy_in_its_place_is_gone_on_with(kind: Kind, path: Path) -> None:
     opened = kind.open(path)
     for _ in range(3):

@@ -65,9 +65,11 @@ class Seen(NamedTuple):
     last: str
     n: int
     items: list[Any]
+    #: Where its last line begins, and the digest before it.
+    before: tuple[int, str]
 
 
-_NOTHING = Seen((0, 0), b"", 0, "", 0, [])
+_NOTHING = Seen((0, 0), b"", 0, "", 0, [], (0, ""))
 
 
 class Journal(ABC):
@@ -146,6 +148,14 @@ class Journal(ABC):
         found: dict[str, Any] = self.checked(parsed, line)
         return found
 
+    def _check_last(self, file: io.FileIO, seen: Seen) -> None:
+        """Refuse a file whose last entry was cut off or edited since it was checked."""
+        start, before = seen.before
+        with _lines(file, start) as lines:
+            line = lines.read(seen.end - start)
+        if seen.n and _digest(before, line) != seen.last:
+            raise self._damaged("it was cut or edited while it was open")
+
     def _append(self, decide: Callable[[list[Any]], Mapping[str, Any] | None]) -> bool:
         """Add the entry that `decide` returns for the items before it; None adds no entry.
 
@@ -153,6 +163,7 @@ class Journal(ABC):
         """
         with locked(self._path, lambda: self._opened("rb+")) as file:
             seen, new, marked = self._load(file, self._seen, beyond=True)
+            self._check_last(file, seen)
             if not marked:
                 self._finish(file, seen)
             if (fields := decide(self._keep(seen, new))) is None:
@@ -170,7 +181,9 @@ class Journal(ABC):
                 file.truncate(seen.end)
                 raise
             last = line[-_SEAL:][len(_DIGEST) : -3].decode()
-            seen = seen._replace(end=seen.end + len(line), last=last, n=seen.n + 1)
+            before = seen.end, seen.last
+            end = seen.end + len(line)
+            seen = seen._replace(end=end, last=last, n=seen.n + 1, before=before)
             self._finish(file, seen)
             if not leads_to(self._path, file):
                 raise self._refused("was replaced or deleted while it was written")
@@ -224,8 +237,8 @@ class Journal(ABC):
         ahead |= {mark} if mark else set()
         new: list[Any] = []
         end, last, line = seen.end, seen.last, b""
-        before = end, last
-        ahead.discard(before)
+        before = seen.before
+        ahead.discard((end, last))
         with _lines(file, end) as lines:
             while not mark or beyond or end < mark[0]:
                 line = lines.readline(self._longest)
@@ -239,7 +252,7 @@ class Journal(ABC):
         met = bool(mark) or (not line and _torn(written, _mark(*before), _mark(end, last)))
         if ahead or not met:
             raise self._damaged("its digests do not fit")
-        seen = seen._replace(end=end, last=last, n=seen.n + len(new))
+        seen = seen._replace(end=end, last=last, n=seen.n + len(new), before=before)
         return seen, new, mark == (end, last)
 
     def _begun(self, head: bytes, file: io.FileIO) -> Seen:
@@ -262,7 +275,8 @@ class Journal(ABC):
                     f"{name} = {_readable(wanted)} is not accepted: give that of the {self._kind} "
                     f"{self._path.name}, {_readable(found[name])}"
                 )
-        return Seen(_identity(file), head, len(head) + _MARK, digest, 0, [])
+        end = len(head) + _MARK
+        return Seen(_identity(file), head, end, digest, 0, [], (end, digest))
 
     @contextmanager
     def _opened(self, mode: Any) -> Iterator[io.FileIO]:
