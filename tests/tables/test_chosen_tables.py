@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from numpy.typing import NDArray
 
 import geomdp
 from geomdp.tables import Design, Hierarchy
@@ -91,6 +92,101 @@ def test_counting_needs_no_array_of_the_product() -> None:
     counts = design.count(pd.DataFrame({name: [1, 1, 999] for name in levels}))._nodes()
     assert (counts.sum(), counts[1], counts[999], counts[1001]) == (6, 2, 1, 2)
     assert Design({str(n): range(1000) for n in range(7)}, tables=["0"]).cells == 1000
+
+
+def test_more_columns_than_an_array_has_axes(tmp_path: Path) -> None:
+    """Every answer of 64 columns raised the error of numpy, when the release was paid for."""
+    levels: dict[str, Any] = {f"c{n}": ["no", "yes"] for n in range(70)}
+    pairs = [("c0", "c1"), ("c1", "c69")]
+    design = Design(levels, tables=[*levels, *pairs])
+    frame = people(40, levels)
+    noisy = design.count(frame).release(epsilon=CLEAR, save=tmp_path / "a.csv")
+    frames = [noisy, geomdp.read(tmp_path / "a.csv"), noisy.with_totals(40)]
+    frames.append(noisy.combine(design.count(frame).release(epsilon=CLEAR)))
+    for each in frames:
+        rows = each.total(("c1", "c69"), alpha=0.05)
+        shown = {tuple(row[:2]): row[2:] for row in rows.itertuples(index=False, name=None)}
+        for (one, other), found in shown.items():
+            true = ((frame["c1"] == one) & (frame["c69"] == other)).sum()
+            assert found == pytest.approx((true, true, true))
+        assert each.total(alpha=0.05)["upper"].tolist() == [40]
+        yes = (frame["c69"] == "yes").mean() * 100
+        assert each.percent("c69", alpha=0.05)["percent"][1] == pytest.approx(yes)
+        with pytest.raises(ValueError, match="no released table has 'c1' and 'c2' together"):
+            each.total(("c1", "c2"), alpha=0.05)
+    assert noisy.intervals(0.05)["upper"].tolist() == true_rows(design, frame)
+    assert design.with_best_parts(1).tables.keys() == design.tables.keys()  # type: ignore[union-attr]
+    with pytest.raises(ValueError, match="70 columns are not accepted without tables: give at"):
+        Design(levels)
+
+
+def rows_of(design: Design) -> list[tuple[Any, NDArray[np.float64]]]:
+    """Return each released block, and the cells that each of its rows adds up."""
+    found = []
+    for block in design.blocks:
+        matrix = np.ones((1, 1))
+        for axis, depth in zip(design._axes, block, strict=True):
+            side = np.zeros((axis.counts[depth], len(axis.cells)))
+            above = axis.above(depth)
+            some = np.flatnonzero(above >= 0)
+            side[above[some] - axis.tree.starts[depth], some] = 1
+            matrix = np.kron(matrix, side)
+        found.append((block, matrix))
+    return found
+
+
+def all_variances(design: Design) -> float:
+    """Return the sum of the variances of the least squares of all rows, by dense matrices."""
+    mechanisms, rows = design.mechanisms_for(1), rows_of(design)
+    noise = [np.full(len(x), variance(float(mechanisms[block].rate))) for block, x in rows]
+    matrix, each = np.vstack([x for _, x in rows]), np.concatenate(noise)
+    scaled = matrix / np.sqrt(each)[:, None]
+    return float(np.trace(matrix @ np.linalg.pinv(scaled.T @ scaled, rcond=1e-12) @ matrix.T))
+
+
+@pytest.mark.parametrize(
+    ("levels", "wanted"),
+    [
+        ({"a": range(2), "b": range(9)}, Fraction(173, 500)),
+        ({"a": range(3), "b": range(3)}, None),
+        ({"area": TREE, "b": ["x", "y"]}, None),
+    ],
+)
+def test_best_parts_have_the_least_sum_of_variances(levels: Any, wanted: Any) -> None:
+    """Another module made one of its rows the length of a dict, and the parts 27/100 and 73/100."""
+    one, other = levels
+    best = Design(levels, tables=[one, other]).with_best_parts(1).tables
+    assert best is not None
+    assert wanted is None or best == {one: wanted, other: 1 - wanted}
+
+    def of(thousandths: int) -> float:
+        parts = {one: Fraction(thousandths, 1000), other: Fraction(1000 - thousandths, 1000)}
+        return all_variances(Design(levels, tables=parts))
+
+    least = min(map(of, range(10, 1000, 10)))
+    assert of(int(best[one] * 1000)) <= least * (1 + 1e-9)
+
+
+def test_estimates_of_several_tables_with_an_open_tree_are_the_least_squares() -> None:
+    """Nodes of different depths are cells of their own: nothing ties them to each other."""
+    tree = Hierarchy({"N": "all", "S": "all", "n1": "N", "n2": "N"})
+    tables: dict[Any, Any] = {"n": "0.4", ("n", "x"): "0.6"}
+    design = Design({"n": tree, "x": ["f", "m"]}, tables=tables)
+    rng = np.random.default_rng(5)
+    noisy = design.count(
+        pd.DataFrame({"n": rng.choice(tree.nodes, 400), "x": rng.choice(["f", "m"], 400)})
+    ).release(epsilon=1)
+    matrix, variances = [], []
+    for block, mechanism in noisy.mechanisms.items():
+        level = tree._tree.level(block[0])
+        nodes = np.eye(tree._tree.size)[level]
+        side = np.eye(2) if block[1] else np.ones((1, 2))
+        matrix.append(np.kron(nodes, side))
+        variances.append(np.full(len(matrix[-1]), variance(float(mechanism.rate))))
+    rows, weights = np.vstack(matrix), 1 / np.sqrt(np.concatenate(variances))
+    counts = np.array(noisy.frame["count"], float)
+    fit, *_ = np.linalg.lstsq(rows * weights[:, None], counts * weights, rcond=None)
+    assert noisy.estimates()["estimate"].tolist() == pytest.approx((rows @ fit).tolist(), abs=1e-8)
 
 
 def test_parts_are_parts_of_epsilon() -> None:

@@ -866,8 +866,9 @@ class _Combined(Answers):
         known = ((block, None, 0, counts) for block, counts in of._known.items())
         for block, noise, off, counts in (*of._tables, *known):
             depths = tuple(0 if place is None else block[place] for place in given)
-            shape = _totals.shape(self._axes, depths)
-            yield depths, noise, off, counts.transpose(order).reshape(shape)
+            sides = [place for place, depth in enumerate(block) if depth]
+            moved = counts.transpose([sides.index(place) for place in order if block[place]])
+            yield depths, noise, off, moved
 
     @property
     def _axes(self) -> Any:

@@ -64,6 +64,7 @@ def fitted(noisy: Any, known: Mapping[Block, _Ints]) -> _Ints:
     for (block, _, _, counts), each in zip(noisy._tables, variances, strict=True):
         index = axes.block(tuple(d - axis.rooted[1] for d, axis in zip(block, axes, strict=True)))
         single = leaf[index]
+        counts = counts.reshape(single.shape)
         spread[index] = np.where(single, each, spread[index])
         if not single.all() and not any(
             _totals.sums(axes, x, known[x], block)[1].all()

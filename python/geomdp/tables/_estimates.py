@@ -18,7 +18,7 @@ from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Real
 from geomdp._noise import Noise, errors_of
 from geomdp._numerics import decimals
-from geomdp.tables import _counted, _rounding, _selection
+from geomdp.tables import _counted, _rounding, _selection, _totals
 from geomdp.tables._analysis import ends, products
 from geomdp.tables._analysis.ends import Ends
 from geomdp.tables._analysis.products import Block, Errors, Sum
@@ -92,13 +92,14 @@ class Source(NamedTuple):
                 base, more, rounding = self.of._fitted.along(each, self.nodes)
             except UndeterminedError as error:
                 raise ValueError(undetermined(self.of.design._axes, error)) from None
-            found.append((self._shown(base), self._shown(more), rounding))
+            found.append((self._shown(base, each), self._shown(more, each), rounding))
         return found
 
-    def _shown(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the values of the rows, without the axes that are summed over."""
-        found = values.reshape([values.shape[place] for place in self.rows.axes])
-        return np.broadcast_to(found, self.rows.shape)
+    def _shown(self, values: NDArray[Any], weights: Sum) -> NDArray[Any]:
+        """Return the values of the rows, given those on the axes whose nodes are not added up."""
+        sizes = iter(values.shape)
+        shape = [next(sizes) if weights[place] is None else 1 for place in self.rows.axes]
+        return np.broadcast_to(values.reshape(shape), self.rows.shape)
 
 
 class Asked:
@@ -288,10 +289,10 @@ class Estimates:
         """
         axes, parts = self.design._axes, self.design._parts
         off = _rounding.half(self._rounded)
-        counts = {x: self._values[parts[x]].reshape(axes.counts(x)) for x in self.mechanisms}
+        blocks = [(x, rooted(axes, x), noise) for x, noise in self.mechanisms.items()]
         return [
-            (rooted(axes, block), noise, off, counts[block])
-            for block, noise in self.mechanisms.items()
+            (block, noise, off, self._values[parts[x]].reshape(_totals.shape(axes, block)))
+            for x, block, noise in blocks
         ]
 
     @cached_property

@@ -32,6 +32,8 @@ Neighbours: TypeAlias = Literal["add-remove", "change"]
 
 #: The most combinations of depths of all columns. Each has noise of its own, and a plan in files.
 _MOST_BLOCKS = 2**12
+#: The most columns of an array of counts: numpy's have at most 64, and some need another.
+_MOST_COLUMNS = 60
 #: The greatest part of a sum: those of 2**31 records of one individual do not overflow.
 MOST_VALUE = 2**32
 #: The zCDP of randomised response is convex in its loss up to here.
@@ -146,6 +148,11 @@ class Layout:
             raise ValueError(
                 f"depths of all columns multiply to more than {_MOST_BLOCKS}, which is not "
                 "accepted: give fewer margins"
+            )
+        elif len(self._axes) > _MOST_COLUMNS:
+            raise ValueError(
+                f"{len(self._axes)} columns are not accepted without tables: give at most "
+                f"{_MOST_COLUMNS}, or tables, a few of their combinations"
             )
         else:
             self._blocks = {
@@ -763,7 +770,7 @@ def united(one: Layout, other: Layout) -> Layout:
             raise ValueError(
                 f"other has other levels of {label!r}: give a release with the same, in their order"
             )
-    whole_of = [(x.tables, x._axes.blocks, list(x.levels)) for x in (one, other)]
+    whole_of = [(x.tables, x.blocks, list(x.levels)) for x in (one, other)]
     if one.tables is None and whole_of[0] == whole_of[1]:
         return one
     whole = {**more, **axes}

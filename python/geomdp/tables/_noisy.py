@@ -123,7 +123,7 @@ class NoisyTable(Released, Answers):
             public = parameters.at_least("total", total, 0)
             if public > _consistency.GREATEST:
                 raise OverflowError("total reaches beyond 2**40: give a smaller one")
-            whole = np.full((1,) * len(axes), public)
+            whole = np.array(public)
             if (known.setdefault((0,) * len(axes), whole) != whole).any():
                 raise ValueError(
                     f"total = {public} is not accepted: it contradicts with_totals, so leave it out"
@@ -164,7 +164,10 @@ class NoisyTable(Released, Answers):
         sides = {p for p, axis in enumerate(design._axes) if p != place and len(axis.cells) > 1}
         last, tops = sides, offsets
         for block in sorted(known, key=lambda block: -sum(block[p] for p in sides)):
-            kept, counts = {p for p in sides if block[p]}, np.moveaxis(known[block], place, 0)
+            kept = {p for p in sides if block[p]}
+            sizes = iter(known[block].shape)
+            shaped = known[block].reshape([next(sizes) if depth else 1 for depth in block])
+            counts = np.moveaxis(shaped, place, 0)
             if kept == sides:
                 level = tree.level(block[place])
                 nodes = np.arange(level.start, level.stop)[:, None] + offsets

@@ -30,7 +30,7 @@ def of(axes: Sequence[Axis], totals: Any) -> tuple[Block, _Ints]:
         known = parameters.integer("totals", totals)
         if not 0 <= known <= MOST:
             raise ValueError(parameters.refusal("totals", known, "an int from 0 to 2**62"))
-        return (0,) * len(axes), np.full((1,) * len(axes), known)
+        return (0,) * len(axes), np.array(known)
     try:
         known_names, labels = names(totals), [axis.label for axis in axes]
     except TypeError:
@@ -75,8 +75,12 @@ def of(axes: Sequence[Axis], totals: Any) -> tuple[Block, _Ints]:
 
 
 def shape(axes: Sequence[Axis], block: Block) -> tuple[int, ...]:
-    """Return how many nodes a block of rooted trees has on each axis."""
-    levels = [axis.rooted[0].level(depth) for axis, depth in zip(axes, block, strict=True)]
+    """Return how many nodes a block of rooted trees has on each axis where it is not the root.
+
+    Arrays have these axes alone: numpy's have at most 64, and chosen tables may be of more columns.
+    """
+    pairs = zip(axes, block, strict=True)
+    levels = [axis.rooted[0].level(depth) for axis, depth in pairs if depth]
     return tuple(level.stop - level.start for level in levels)
 
 
@@ -133,8 +137,8 @@ def sums(
     axes: Sequence[Axis], block: Block, counts: _Ints, to: Block
 ) -> tuple[_Ints, NDArray[np.bool_]]:
     """Return sums over the nodes above, and whether they have all of these."""
-    whole = np.ones(counts.shape, np.bool_)
-    for place, (axis, depth, above) in enumerate(zip(axes, block, to, strict=True)):
+    whole, place = np.ones(counts.shape, np.bool_), 0
+    for axis, depth, above in zip(axes, block, to, strict=True):
         tree = axis.rooted[0]
         for d in range(depth, above, -1):
             upper, lower = tree.level(d - 1), tree.level(d)
@@ -147,4 +151,8 @@ def sums(
             some = [-1 if x == place else 1 for x in range(counts.ndim)]
             full = (tree.children[upper] > 0) & (not tree.loose)
             counts, whole = sums, every & full.reshape(some)
+        if above:
+            place += 1
+        elif depth:
+            counts, whole = counts.squeeze(place), whole.squeeze(place)
     return counts, whole

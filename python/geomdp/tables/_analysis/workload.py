@@ -66,6 +66,8 @@ class Workload:
     known
         The blocks that are public.
 
+    Arrays of blocks have the axes on which a block is not at the root.
+
     """
 
     #: The most kinds of rows, and kinds times nodes, for which each kind has all its weights.
@@ -86,6 +88,8 @@ class Workload:
             for tree, depths in zip(self.trees, used, strict=True)
         ]
         self._uneven = {x: axis for x, axis in enumerate(self._axes) if isinstance(axis, _Uneven)}
+        #: The axes of an array of the finest cells.
+        self._wide = self._live([axis.top for axis in self._axes])
         #: Whether components of all axes are means over siblings, for which there are closed forms.
         self.even = all(isinstance(axis, _Even) for axis in self._axes)
         #: More than the roundings on the way of a number to a component.
@@ -119,6 +123,22 @@ class Workload:
     @property
     def _blocks(self) -> list[Block]:
         return [*(each.block for each in self.released), *self.known]
+
+    def _live(self, depths: Sequence[int]) -> list[int]:
+        """Return the axes of an array of a component: not those where it has a root alone.
+
+        Numpy's arrays have at most 64 axes, and there may be more columns.
+        """
+        return [x for x, depth in enumerate(depths) if depth or x in self._uneven]
+
+    def _level(self, place: int, depth: int) -> slice:
+        """Return where the nodes of a table are in an array of a component."""
+        return self.trees[place].level(depth) if place in self._uneven else slice(None)
+
+    def _shaped(self, table: NDArray[Any], block: Block, places: Sequence[int]) -> NDArray[Any]:
+        """Return the counts of a table by its nodes on these axes."""
+        sizes = self._shape(block)
+        return table.reshape([sizes[x] for x in places])
 
     def _depths(self, block: Block) -> Block:
         """Return the depths on the axes that are not even."""
@@ -205,7 +225,11 @@ class Workload:
         their sums: floats are of the size of the noise. If estimates are to be sums of noisy cells
         alone, there are no differences.
         """
-        limits, tables = np.iinfo(np.int64), [*noisy, *known]
+        limits = np.iinfo(np.int64)
+        pairs = zip(self._blocks, [*noisy, *known], strict=True)
+        tables = [
+            self._shaped(each, block, np.flatnonzero(block).tolist()) for block, each in pairs
+        ]
         small = all(limits.min < each.min() and each.max() < limits.max for each in noisy) and all(
             np.abs(each.astype(np.float64)).sum() < _LARGEST for each in tables
         )
@@ -219,14 +243,12 @@ class Workload:
                 continue
             size = max(size, float(np.abs(more).sum()))
             key = max(self._below(block))
+            live = self._live(key)
+            more = self._shaped(more, block, live)
             found, empty = (fixed, math.nan) if math.isinf(precision) else (sums, 0.0)
             if key not in found:
-                shape = [x.nodes_at(d) for x, d in zip(self._axes, key, strict=True)]
-                found[key] = np.full(shape, empty)
-            levels = [
-                x.tree.level(d) if isinstance(x, _Uneven) else slice(None)
-                for x, d in zip(self._axes, block, strict=True)
-            ]
+                found[key] = np.full([self._axes[x].nodes_at(key[x]) for x in live], empty)
+            levels = [self._level(x, block[x]) for x in live]
             if found is fixed:
                 found[key][tuple(levels)] = more
             else:
@@ -241,8 +263,9 @@ class Workload:
         for place, axis in enumerate(self._axes):
             for depth, above in pairwise(reversed(axis.below(axis.top))):
                 for key in [key for key in found if key[place] == depth]:
-                    to, more = (*key[:place], above, *key[place + 1 :]), found[key]
-                    more = axis.sums(more, place, above)
+                    to, at = (*key[:place], above, *key[place + 1 :]), self._live(key).index(place)
+                    more = axis.sums(found[key], at, above)
+                    more = more if above else more.squeeze(at)
                     if to in found:
                         own = found[to]
                         more = np.where(np.isnan(own), more, own) if known else own + more
@@ -250,18 +273,20 @@ class Workload:
 
     def _fitted(self, key: Block, sums: Floats | None, known: Floats | None) -> Floats:
         """Return the least squares of a component, from sums that were weighed by precision."""
-        cells, part = self._cells(key), np.zeros(1)
+        cells, part = self._cells(key), np.zeros(())
         if sums is not None:
             part = sums * (self._inverse(key) * cells)
         if known is not None:
             part = np.where(np.isnan(known), part, known * cells)
         part = np.asarray(part, order="C")
-        for place, (axis, depth) in enumerate(zip(self._axes, key, strict=True)):
-            if depth and isinstance(axis, _Even):
-                groups = _groups(part, place, axis.above(depth))
-                groups -= groups.mean(axis=place + 1, keepdims=True)
+        live = self._live(key)
+        for at, place in enumerate(live):
+            axis = self._axes[place]
+            if isinstance(axis, _Even):
+                groups = _groups(part, at, axis.above(key[place]))
+                groups -= groups.mean(axis=at + 1, keepdims=True)
         for place, squares in zip(self._uneven, self._squares[key], strict=True):
-            part = _over(part, place, squares)
+            part = _over(part, live.index(place), squares)
         return part
 
     def _inverse(self, key: Block) -> Floats:
@@ -269,7 +294,7 @@ class Workload:
         table, trees = self._tables[key], [self.trees[place] for place in self._uneven]
         with np.errstate(divide="ignore"):
             inverse = np.where(table > 0, 1 / table, 0.0)
-        shape = [axis.size if isinstance(axis, _Uneven) else 1 for axis in self._axes]
+        shape = [self._axes[x].size if x in self._uneven else 1 for x in self._live(key)]
         return np.asarray(inverse[np.ix_(*(tree.depths for tree in trees))].reshape(shape))
 
     def _base(self, tables: Sequence[Ints]) -> Ints | None:
@@ -281,19 +306,20 @@ class Workload:
             return None
         if self.even:
             return first[blocks[0]]
-        found = np.zeros([axis.size for axis in self._axes], np.int64)
+        found = np.zeros([self._axes[x].size for x in self._wide], np.int64)
         for block in blocks:
-            pairs = [axis.cells(depth) for axis, depth in zip(self._axes, block, strict=True)]
-            found[np.ix_(*(x for x, _ in pairs))] = first[block][np.ix_(*(x for _, x in pairs))]
+            pairs = [self._axes[x].cells(block[x]) for x in self._wide]
+            table = self._shaped(first[block], block, self._wide)
+            found[np.ix_(*(x for x, _ in pairs))] = table[np.ix_(*(x for _, x in pairs))]
         for place in self._uneven:
-            found = _over(found, place, self.trees[place].sums)
+            found = _over(found, self._wide.index(place), self.trees[place].sums)
         return found
 
     def _read(self, base: Ints, block: Block) -> Ints:
         """Return the sums at the nodes of a block."""
-        for place, (axis, depth) in enumerate(zip(self._axes, block, strict=True)):
-            base = axis.sums(base, place, depth)
-        return base
+        for at, place in enumerate(self._wide):
+            base = self._axes[place].sums(base, at, block[place])
+        return self._shaped(base, block, np.flatnonzero(block).tolist())
 
     # Errors
 
@@ -485,12 +511,13 @@ class Workload:
             list(_lines(axis, each, at))
             for axis, each, at in zip(self._axes, asked, nodes, strict=True)
         ]
-        found = np.zeros([sum(len(each.places) for each in some) for some in lines])
+        kept = [place for place, each in enumerate(asked) if each is None]
+        found = np.zeros([sum(len(each.places) for each in lines[x]) for x in kept])
         if self.noise <= level:
             return found
         rates = {limited(x.rate): weighted.variance(limited(x.rate)) for x in self.released}
         for chosen in product(*lines):
-            rate, first, variance, widest = self._pieces(chosen)
+            rate, first, variance, widest = self._pieces(chosen, kept)
             # More than the rounding errors of the difference.
             exact = first**2 * np.vectorize(rates.__getitem__)(rate)
             rest = np.maximum(variance - exact, 0) + 1e-9 * variance
@@ -500,22 +527,23 @@ class Workload:
             )
             for at in np.argwhere(np.isinf(variance)).tolist():
                 # The rest of a parent has no noise of its own.
-                row = [int(np.append(x.nodes, 0)[i]) for x, i in zip(chosen, at, strict=True)]
+                ends = dict(zip(kept, at, strict=True))
+                row = [int(np.append(x.nodes, 0)[ends.get(p, 0)]) for p, x in enumerate(chosen)]
                 reach[tuple(at)] = self.joint([asked], row).reach((1.0,), level)
-            index = np.ix_(*(line.places for line in chosen))
+            index = np.ix_(*(chosen[place].places for place in kept))
             found[index] = np.broadcast_to(reach, found[index].shape)
         return found
 
-    def _pieces(self, lines: Sequence[_Line]) -> tuple[Floats, Floats, Floats, Floats]:
+    def _pieces(
+        self, lines: Sequence[_Line], kept: Sequence[int]
+    ) -> tuple[Floats, Floats, Floats, Floats]:
         """Return what lemma 18 asks of sums whose nodes on each even axis are alike.
 
-        The rate and weight of the own noise, the variance, and the greatest other weight over rate.
+        The rate and weight of the own noise, the variance, and the greatest other weight over rate;
+        on the axes whose nodes are kept.
         """
         along = [lines[place] for place in self._uneven]
-        shape = [
-            len(y.places) if isinstance(x, _Uneven) else 1
-            for x, y in zip(self._axes, lines, strict=True)
-        ]
+        shape = [len(lines[x].places) if x in self._uneven else 1 for x in kept]
         first, variance, widest = (np.zeros(shape) for _ in range(3))
         rate = np.full(shape, limited(self.released[0].rate))
 
@@ -619,24 +647,28 @@ class Fitted(NamedTuple):
     def along(self, weights: Sum, nodes: Nodes) -> tuple[NDArray[Any], Floats, float]:
         """Return sums of estimates: integers (for integer weights), floats to add, and a bound.
 
-        Axes whose nodes are added up keep length 1; others have their nodes.
+        They have the axes whose nodes are not added up.
         """
         busy = self.of._busy([weights], nodes)
         self.of.check(weights, nodes, busy)
         axes = list(zip(self.of._axes, weights, nodes, strict=True))
-        shape = [1 if each is not None else len(at) for _, each, at in axes]  # type: ignore[arg-type]
-        found = {
-            key: self.parts[whole]
-            for key, whole in self.of._touched(weights, nodes, busy)
-            if whole in self.parts
-        }
+        kept = [place for place, each in enumerate(weights) if each is None]
+        shape = [len(nodes[place]) for place in kept]  # type: ignore[arg-type]
+        found = {}
+        for key, on_all in self.of._touched(weights, nodes, busy):
+            if on_all in self.parts:
+                lost = [at for at, x in enumerate(busy) if x not in self.of._live(on_all)]
+                found[key] = np.expand_dims(self.parts[on_all], lost)
         for number, place in reversed([*enumerate(busy)]):
             axis, each, at = axes[place]
             groups: dict[Block, dict[int, Floats]] = {}
             for key, part in found.items():
                 groups.setdefault(key[:number], {})[key[number]] = part
-            found = {key: axis.read(group, place, each, at) for key, group in groups.items()}
-        more = np.broadcast_to(found.get((), np.zeros(shape)), shape)
+            found = {key: axis.read(group, number, each, at) for key, group in groups.items()}
+        more = np.zeros(shape)
+        if found:
+            sizes = dict(zip(busy, found[()].shape, strict=True))
+            more = np.broadcast_to(found[()].reshape([sizes.get(x, 1) for x in kept]), shape)
         steps, rounding = self.of._steps + sum(x.size for x in self.of._axes), 0.0
         if self.size:
             # That of the root by itself is 1.
@@ -648,12 +680,14 @@ class Fitted(NamedTuple):
             size = float(np.abs(base.astype(np.float64)).sum())
             added = []
             for place, (axis, each, _) in enumerate(axes):
+                before = sum(x < place for x in kept)
+                if place not in self.of._wide:
+                    base = np.expand_dims(base, before)
                 if each is not None:
                     added.append(axis.spread(each))
-                    base = _contracted(base, place, added[-1])
-            for place, (axis, each, at) in enumerate(axes):
-                if each is None:
-                    base = axis.nodes(base, place, at)
+                    base = _contracted(base, before, added[-1]).squeeze(before)
+            for number, place in enumerate(kept):
+                base = self.of._axes[place].nodes(base, number, nodes[place])
             # Small integers are exact.
             heaviest = math.prod(float(np.abs(each).max()) for each in added)
             whole = all((each == np.rint(each)).all() for each in added)
