@@ -169,7 +169,8 @@ def test_best_parts_have_the_least_sum_of_variances(levels: Any, wanted: Any) ->
 
 def test_estimates_of_several_tables_with_an_open_tree_are_the_least_squares() -> None:
     """Nodes of different depths are cells of their own: nothing ties them to each other."""
-    tree = Hierarchy({"N": "all", "S": "all", "n1": "N", "n2": "N"})
+    nodes = {f"{side}{n}": side for side in "NS" for n in (1, 2)}
+    tree = Hierarchy(nodes | {"N": "all", "S": "all"})
     tables: dict[Any, Any] = {"n": "0.4", ("n", "x"): "0.6"}
     design = Design({"n": tree, "x": ["f", "m"]}, tables=tables)
     rng = np.random.default_rng(5)
@@ -179,9 +180,8 @@ def test_estimates_of_several_tables_with_an_open_tree_are_the_least_squares() -
     matrix, variances = [], []
     for block, mechanism in noisy.mechanisms.items():
         level = tree._tree.level(block[0])
-        nodes = np.eye(tree._tree.size)[level]
         side = np.eye(2) if block[1] else np.ones((1, 2))
-        matrix.append(np.kron(nodes, side))
+        matrix.append(np.kron(np.eye(tree._tree.size)[level], side))
         variances.append(np.full(len(matrix[-1]), variance(float(mechanism.rate))))
     rows, weights = np.vstack(matrix), 1 / np.sqrt(np.concatenate(variances))
     counts = np.array(noisy.frame["count"], float)

@@ -824,7 +824,9 @@ class Answers(OfCells):
 
     def _knowing(self, known: Mapping[Block, _Ints]) -> Self:
         """Return this release with these public counts, whose depths are those of rooted trees."""
-        _totals.check(self.design._axes, known)
+        axes = self.design._axes
+        known = {block: each.reshape(_totals.shape(axes, block)) for block, each in known.items()}
+        _totals.check(axes, known)
         found = copy.copy(self)
         for name in ("_workload", "_fitted"):
             found.__dict__.pop(name, None)

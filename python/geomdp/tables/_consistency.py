@@ -61,10 +61,10 @@ def fitted(noisy: Any, known: Mapping[Block, _Ints]) -> _Ints:
             [-1 if p == place else 1 for p in range(own.ndim)]
         )
     parts = []
-    for (block, _, _, counts), each in zip(noisy._tables, variances, strict=True):
+    for (block, _, _, table), each in zip(noisy._tables, variances, strict=True):
         index = axes.block(tuple(d - axis.rooted[1] for d, axis in zip(block, axes, strict=True)))
         single = leaf[index]
-        counts = counts.reshape(single.shape)
+        counts = table.reshape(single.shape)
         spread[index] = np.where(single, each, spread[index])
         if not single.all() and not any(
             _totals.sums(axes, x, known[x], block)[1].all()

@@ -149,12 +149,8 @@ class Layout:
                 f"depths of all columns multiply to more than {_MOST_BLOCKS}, which is not "
                 "accepted: give fewer margins"
             )
-        elif len(self._axes) > _MOST_COLUMNS:
-            raise ValueError(
-                f"{len(self._axes)} columns are not accepted without tables: give at most "
-                f"{_MOST_COLUMNS}, or tables, a few of their combinations"
-            )
         else:
+            _check_product(self._axes)
             self._blocks = {
                 block: math.prod(
                     (axis.shares[depth] for axis, depth in zip(self._axes, block, strict=True)),
@@ -753,6 +749,20 @@ def _by_label(levels: Mapping[Any, Any]) -> tuple[dict[str, tuple[str, ...]], di
             raise ValueError(f"column {_label(key)!r} is given twice: give each once")
         given[_label(key)] = items
     return columns, given
+
+
+def _check_product(axes: Axes) -> None:
+    """Refuse all combinations of columns where they are too many for an array, or for noise."""
+    if len(axes) > _MOST_COLUMNS:
+        raise ValueError(
+            f"{len(axes)} columns are not accepted without tables: give at most {_MOST_COLUMNS}, "
+            "or tables, a few of their combinations"
+        )
+    if math.prod(axis.depths for axis in axes) > _MOST_BLOCKS:
+        raise ValueError(
+            f"depths of all columns multiply to more than {_MOST_BLOCKS}, which is not "
+            "accepted: give fewer margins"
+        )
 
 
 def _label(key: Any) -> Any:
