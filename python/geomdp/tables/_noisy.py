@@ -268,10 +268,12 @@ class NoisyTable(Released, Answers):
             return math.prod(axes.counts(block)) / float(self.mechanisms[block].rate) ** 2
 
         block = min(blocks, key=variance)
-        counts = self._values[self.design._parts[block]].reshape(axes.counts(block))
+        counts, sizes = self._values[self.design._parts[block]], axes.counts(block)
         if of is not None:
             nodes = np.arange(of.tree.size)[of.tree.level(block[place])]
-            counts = counts.compress(nodes != of.nodes.index(of.other[0]), axis=place)
+            # There may be more columns than an array has axes.
+            counts = counts.reshape(math.prod(sizes[:place]), sizes[place], -1)
+            counts = counts.compress(nodes != of.nodes.index(of.other[0]), axis=1)
         return _empty.reaches_zero(counts, self.mechanisms[block])
 
     def _answers(self) -> dict[str, Any]:
