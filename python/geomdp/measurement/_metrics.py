@@ -112,8 +112,13 @@ class MaxDivergence:
     def __class_getitem__(cls, QO: Any) -> MaxDivergence:
         return cls(QO)
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether losses are floats of 32 bits."""
+        return bool(self.QO != self._WIDEST)
+
     def _round_up(self, loss: float) -> float:
-        if self.QO == self._WIDEST:
+        if not self.is_narrow:
             return loss
         with np.errstate(all="ignore"):
             nearest = np.float32(loss)

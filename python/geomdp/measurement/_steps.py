@@ -137,7 +137,8 @@ class Measurement(_Step):
         Returns
         -------
         float
-            Never less than the exact value; infinite if that overflows the type of the measure.
+            Its text never states less than the exact value; infinite if that overflows the type of
+            the measure.
 
         Examples
         --------
@@ -151,10 +152,10 @@ class Measurement(_Step):
         losses = self.losses(parameters.at_least("d_in", d_in, 0))
         if math.inf in losses:
             return math.inf
-        return rounded_up(
-            self.output_measure,
-            decimals.least(composition.total(Counter(Fraction(loss) for loss in losses))),
-        )
+        total = composition.total(Counter(Fraction(loss) for loss in losses))
+        # Floats of 32 bits are read as the numbers that they store.
+        rounded = decimals.up if self.output_measure.is_narrow else decimals.least
+        return rounded_up(self.output_measure, rounded(total))
 
     def map_approx(self, d_in: Integer, delta: Real) -> float:
         """Return an epsilon such that outputs are (epsilon, delta)-private at distance `d_in`.
@@ -209,9 +210,14 @@ class Measurement(_Step):
         >>> noise = counts >> m.then_geometric(scale=2)
         >>> noise.check(d_in=1, d_out=0.5), noise.check(d_in=2, d_out=0.5)
         (True, False)
+        >>> (counts >> m.then_geometric(scale=10)).check(d_in=1, d_out=0.1)
+        True
 
         """
-        return self.map(d_in) <= _limit(d_out)
+        loss, limit = self.map(d_in), _limit(d_out)
+        if loss == math.inf or self.output_measure.is_narrow:
+            return loss <= limit
+        return parameters.decimal(loss) <= limit
 
     def __rshift__(self, other: Callable[[Any], Any]) -> Measurement:
         """Return the measurement followed by a function; post-processing costs no privacy.
