@@ -205,7 +205,10 @@ def test_ends_that_a_browser_would_round_are_open(tmp_path: Path) -> None:
             {"l0": 2, "linf": 3},
             ["counts in at most 2 cells, at most 3 times in each."],
         ),
-        ({"individual": "who", "l0": 1}, ["in at most 1 cell, once in each; further records"]),
+        (
+            {"individual": "who", "l0": 1},
+            ["in at most 1 cell, at most once in each; further records"],
+        ),
         (
             {"individual": "who", "l1": 4},
             ["with at most 4 records in all; further records were left"],

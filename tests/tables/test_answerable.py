@@ -26,7 +26,7 @@ from geomdp.tiers import TierPlan
 #: Why a question has no answer, as its documentation says; each from public facts alone.
 UNANSWERED = re.compile(
     "no released table has|of values that may be negative|has no number as its value|"
-    "has bounds has|release with bounds|tables have no|needs all combinations|"
+    "has bounds has|release with bounds|needs all combinations|"
     "totals are not accepted: tables of several uneven trees"
 )
 TREES: list[dict[Any, Any]] = [

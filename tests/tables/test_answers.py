@@ -720,7 +720,7 @@ def test_releases_with_bounds_answer_by_cells() -> None:
         (lambda t: t.total("nowhere"), KeyError, "by = 'nowhere' is no column of the table"),
         (lambda t: t.mean("area", "area"), ValueError, "column has 'area', which is in by"),
         (lambda t: t.mean("sex"), ValueError, "level 'f' of 'sex' has no number as its value"),
-        (lambda t: t.mean("sex", values={"x": 1}), ValueError, "values has 'x', which is no level"),
+        (lambda t: t.mean("sex", values={"x": 1}), ValueError, "'x', in values=, is not a level"),
         (lambda t: t.mean("sex", values={}), ValueError, "values are empty"),
         (lambda t: t.mean("sex", values=[1, 2]), TypeError, "values"),
         (lambda t: t.quantile("age", 1), ValueError, "q = 1 is not accepted"),
@@ -728,7 +728,7 @@ def test_releases_with_bounds_answer_by_cells() -> None:
         (
             lambda t: t.ratio({"sex": "x"}, {}),
             ValueError,
-            "one has 'x', which is no level of 'sex': give one of",
+            "'x', in one=, is not a level of 'sex': give one of",
         ),
         (lambda t: t.ratio("f", {}), TypeError, "one = 'f' has type str: give a mapping"),
         (

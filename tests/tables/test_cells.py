@@ -238,7 +238,7 @@ def test_a_million_cells_are_asked_at_once() -> None:
 
 
 QUESTIONS: dict[str, Any] = {
-    "number of cells": lambda x: x.number_of_cells(at_most=0),
+    "number_of_cells": lambda x: x.number_of_cells(at_most=0),
     "variance": lambda x: x.variance(),
     "diversity": lambda x: x.diversity("entropy"),
 }
@@ -253,12 +253,11 @@ def test_counts_without_noise_of_their_own_are_refused_by_name(what: str, tmp_pa
     noisy.save(tmp_path / "n.csv", rounded=5)
     for refused, why in (
         (geomdp.read(tmp_path / "n.csv"), "as they were drawn"),
-        (noisy.combine(table.release(epsilon=1)), "answers from two releases"),
-        (Design(levels, tables=["town"]).count(people).release(epsilon=1), "tables"),
+        (noisy.combine(table.release(epsilon=1)), "answers from two"),
+        (Design(levels, tables=["town"]).count(people).release(epsilon=1), "all combinations"),
     ):
-        with pytest.raises(ValueError, match=f"{why}.*|have no {what}") as error:
+        with pytest.raises(ValueError, match=rf"^{what}\(\) needs .*{why}"):
             ask(refused)
-        assert f"no {what}" in str(error.value)
     groups = table.release(epsilon=1, at_least=10)
     with pytest.raises(AttributeError, match="chosen by their noise"):
         ask(groups)

@@ -212,12 +212,12 @@ def test_questions_resolve_paths_and_refuse_names_of_several_nodes() -> None:
     assert difference("Norway", "Chad/Oslo/Evje") == 3
     assert difference("Norway/Oslo/Frogner", "Frogner") == 0
     wanted = re.escape(
-        "one has 'Oslo', the name of several nodes: give the path of one, of ['Norway/Oslo', "
+        "'Oslo', in one=, is the name of several nodes: give the path of one, of ['Norway/Oslo', "
         "'Chad/Oslo', 'Norway/Oslo/Oslo']"
     )
     with pytest.raises(ValueError, match=wanted):
         difference("Oslo", "Norway")
-    with pytest.raises(ValueError, match="one has 'Rome', which is no node of"):
+    with pytest.raises(ValueError, match="'Rome', in one=, is not a node of"):
         difference("Rome", "Norway")
     people = dict.fromkeys(TREE.nodes, 1000) | {"Norway/Oslo/Frogner": 10}
     rate = noisy.rate(people, by=label, per=1000).set_index(label)["estimate"]
@@ -369,8 +369,8 @@ def of_paths(*paths: Any, **more: Any) -> Any:
         (of_paths("a", separator=""), ValueError, "separator = '' is not accepted"),
         (of_paths("a", separator=7), TypeError, "separator = 7 has type int"),
         (of_paths("a", labels=7), TypeError, "labels = 7 has type int"),
-        (of_paths("a", labels={"b": "x"}), ValueError, "labels have 'b', which is no node"),
-        (of_paths("a/a", labels={"b": "x"}), ValueError, "labels have 'b', which is no node"),
+        (of_paths("a", labels={"b": "x"}), ValueError, "'b', in labels=, is not a node"),
+        (of_paths("a/a", labels={"b": "x"}), ValueError, "'b', in labels=, is not a node"),
         (of_paths("r/a/b", "r/c/b", labels={"b": "x"}), ValueError, "of ['r/a/b', 'r/c/b']"),
         (of_paths("a", labels={"a": ""}), ValueError, "the label of 'a' is not accepted"),
         (of_paths("a", labels={"a": 7}), TypeError, "the label of 'a' has type int"),

@@ -1,5 +1,6 @@
 """Tables at several precisions: what each tier says, what a ledger keeps, and what is refused."""
 
+import html
 import json
 import os
 import pickle
@@ -220,10 +221,10 @@ def test_a_correction_of_tiers() -> None:
 def test_a_page_says_which_tier_it_is(tmp_path: Path) -> None:
     paths = {name: tmp_path / f"{name}.html" for name in TIERS}
     SMALL.count(RECORDS).release(tiers=TIERS, save=paths)
-    said = "This is the tier {} of a table at several precisions."
+    said = "This table was published at several levels of precision; this one is called {!r}."
     finer = "More precise ones exist, with a privacy loss of"
     for name, path in paths.items():
-        assert said.format(name) in path.read_text()
+        assert html.escape(said.format(name)) in path.read_text()
         assert (finer in path.read_text()) == (name != "office")
     assert f"{finer} 0.5 and 1." in paths["public"].read_text()
 
@@ -406,7 +407,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"tiers": TIERS, "save": {"public": "x.csv", "researchers": "y.csv", "office": "z.x"}},
         ValueError,
-        "save = .* give a name that ends in",
+        "save = .* give a name that ends in ",
     ),
     (
         {"tiers": TIERS, "save": {"public": "x.csv", "researchers": "y.csv", "office": "here.csv"}},

@@ -890,8 +890,8 @@ class _Combined(Answers):
 
     def _steps(self, what: str, function: Any) -> Any:  # noqa: ARG002 (the base's signature)
         raise ValueError(
-            f"answers from two releases have no {what}, which needs the noisy counts of one: ask "
-            "each release"
+            f"{what} needs the noisy counts of one release, and these are answers from two: ask "
+            "each of them"
         )
 
     def _made(self, columns: Mapping[str, Any]) -> Any:

@@ -205,7 +205,7 @@ class Axis:
         return found
 
     def node(self, name: str, label: Any) -> int:
-        """Return the node that a question names; `name` begins the error."""
+        """Return the node that a question names in a parameter."""
         if label not in self.places:
             kind = "level" if self.hierarchy is None else "node"
             nodes = self.nodes[self.unnamed :]

@@ -73,7 +73,7 @@ class OfCells(Estimates):
         """
         low, high = self._thresholds(at_least, at_most)
         rows = _selection.rows_of(self.design._axes, by)
-        found = self._steps("number of cells", lambda y: (y >= low) & (y <= high))
+        found = self._steps("number_of_cells()", lambda y: (y >= low) & (y <= high))
         columns: dict[str, Any] = {"estimate": self._over(rows, found.estimates)}
         if alpha is not None:
             asked, many = self._asked(rows, {}), _estimates.number(rows, simultaneous)
@@ -120,11 +120,11 @@ class OfCells(Estimates):
 
         """
         rows = _selection.rows_of(self.design._axes, by)
-        counts = self._steps("variance", lambda y: y)
+        counts = self._steps("variance()", lambda y: y)
         # Smaller numbers have smaller rounding errors.
         middle = float(np.rint(counts.here.mean()))
         one = counts._replace(here=counts.here - middle)
-        two = self._steps("variance", lambda y: (y - middle) ** 2)
+        two = self._steps("variance()", lambda y: (y - middle) ** 2)
         n, total, squares, *variances = self._moments(rows, one, two)
         estimate = squares / n - (total**2 - variances[0]) / n**2
         return self._framed(
@@ -176,7 +176,7 @@ class OfCells(Estimates):
             "simpson": lambda y: y * (y - 1),
             "herfindahl": np.square,
         }
-        one, two = (self._steps("diversity", f) for f in (lambda y: y, functions[index]))
+        one, two = (self._steps("diversity()", f) for f in (lambda y: y, functions[index]))
         n, total, sums, *variances = self._moments(rows, one, two)
         total = np.where(total > 1, total, math.nan)
         # The index follows from a share of the sum, by a divisor whose derivative is the slope.
@@ -224,8 +224,8 @@ class OfCells(Estimates):
         self._refuse_chosen(what)
         if self._rounded is not None:
             raise ValueError(
-                f"counts rounded to multiples of {self._rounded} have no {what}, which needs the "
-                "noisy counts as they were drawn: ask the release before it was rounded"
+                f"{what} needs the noisy counts as they were drawn, and these are rounded to "
+                f"multiples of {self._rounded}: ask the release before it was rounded"
             )
         axes = self.design._axes
         e, lower, upper = (np.empty(axes.shape) for _ in range(3))

@@ -336,8 +336,7 @@ class Estimates:
     def _refuse_chosen(self, what: str) -> None:
         if self.design.tables is not None:
             raise ValueError(
-                f"tables have no {what}, which needs all combinations of columns: release a design "
-                "without tables"
+                f"{what} needs all combinations of columns: release a design without tables"
             )
 
     def _both(self, name: str, other: Any, by: Columns, *, ratio: bool = False) -> Asked:

@@ -373,9 +373,8 @@ def of(name: str, path: Any, *, to_read: bool = False) -> tuple[Path, Format]:
     target = Path(path)
     found = FORMATS.get(target.suffix)
     if found is None or (to_read and found.holds):
-        rows = " or ".join(end for end, each in FORMATS.items() if each.holds is None)
-        pages = " or ".join(end for end, each in FORMATS.items() if each.holds)
-        wanted = f"a name that ends in {rows}; {pages} is written, and not read"
+        *ends, last = [end for end, each in FORMATS.items() if not (to_read and each.holds)]
+        wanted = f"a name that ends in {', '.join(ends)} or {last} (pages cannot be read back)"
         raise ValueError(parameters.refusal(name, str(path), wanted))
     if found.needs:
         with installed_by(found.needs):

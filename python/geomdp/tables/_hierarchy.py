@@ -545,7 +545,7 @@ def _labels(nodes: list[Any], tree: trees.Tree, paths: Paths | None, labels: Any
     found: dict[int, str] = {}
     for node, label in labels.items():
         if node not in known:
-            raise _naming.unknown("labels have", node, nodes, paths)
+            raise _naming.unknown("labels", node, nodes, paths)
         what = f"the label of {parameters.shown(node)}"
         if not isinstance(label, str):
             raise TypeError(f"{what} has type {type(label).__name__}: give text")

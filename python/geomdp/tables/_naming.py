@@ -107,15 +107,15 @@ def places(
 def unknown(
     name: str, label: Any, nodes: list[Any], paths: Paths | None, kind: str = "node"
 ) -> ValueError:
-    """Return the error for a label that names no node, or more than one; `name` begins it."""
+    """Return the error for a label, in a parameter, that names no node, or more than one."""
     same = [node for node, each in zip(nodes, names_of(nodes, paths), strict=True) if each == label]
     if same:
         return ValueError(
-            f"{name} {parameters.shown(label)}, the name of several nodes: give the path of one, "
-            f"of {parameters.shown(same)}"
+            f"{parameters.shown(label)}, in {name}=, is the name of several nodes: give the path "
+            f"of one, of {parameters.shown(same)}"
         )
     return ValueError(
-        f"{name} {parameters.shown(label)}, which is no {kind}: give one of "
+        f"{parameters.shown(label)}, in {name}=, is not a {kind}: give one of "
         f"{parameters.shown(nodes)}"
     )
 

@@ -58,7 +58,7 @@ class NoisyTable(Released, Answers):
 
     def __noisy_cells__(self) -> tuple[dict[str, list[Any]], NDArray[np.int64]]:
         """Return the levels of each column and the noisy cells, without margins, to calls below."""
-        self._refuse_chosen("cells")
+        self._refuse_chosen("an array of cells")
         axes = self.design._axes
         cells: NDArray[np.int64] = self.counts[axes.leaves]
         return {axis.label: axis.levels for axis in axes}, cells
@@ -108,7 +108,7 @@ class NoisyTable(Released, Answers):
 
         """
         _estimates.refuse_signed("consistent table", self)
-        self._refuse_chosen("consistent counts")
+        self._refuse_chosen("consistent()")
         known = self._public(total)
         if any(axis.tree.depth and axis.hierarchy is not None for axis in self.design._axes):
             whole = self._closest(known)
@@ -220,7 +220,7 @@ class NoisyTable(Released, Answers):
         'sick'
 
         """
-        self._refuse_chosen("picture")
+        self._refuse_chosen("plot()")
         axes = self.design._axes
         chosen = axes.of("by", [axis.label for axis in axes[:2]] if by is None else by)
         if not 1 <= len(chosen) <= 2:

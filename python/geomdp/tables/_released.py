@@ -216,8 +216,8 @@ class Released:
         about : mapping of names to texts, optional
             What to say about the table in this file, instead of what the release says
             (:attr:`about`): any of `title`, `description`, `source`, `period`, `publisher`,
-            `contact` and `licence`. The description states it, and a page shows it to readers and to data
-            portals.
+            `contact` and `licence`. The description states it, and a page shows it to readers and
+            to data portals.
 
         Raises
         ------

@@ -93,7 +93,7 @@ def choose(axes: Sequence[Axis], name: str, levels: Any, rows: Rows) -> dict[int
         tree = axes[place].tree
         chosen = np.zeros(tree.size, np.int64)
         for each in given if isinstance(given, list | set) else [given]:
-            chosen[axes[place].node(f"{name} has", each)] = 1
+            chosen[axes[place].node(name, each)] = 1
         inside = np.zeros_like(chosen)
         for depth in range(tree.depth):
             below = tree.below(depth)
@@ -139,9 +139,7 @@ def values_of(
     found: dict[int, Fraction] = {}
     for level, value in values.items():
         if level not in leaves:
-            raise ValueError(
-                f"values has {parameters.shown(level)}, which is no level of {column!r}"
-            )
+            raise ValueError(f"{parameters.shown(level)}, in values=, is not a level of {column!r}")
         try:
             found[leaves[level]] = Fraction(parameters.finite("values", value))
         except (TypeError, ValueError):

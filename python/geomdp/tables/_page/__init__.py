@@ -190,8 +190,8 @@ def _limits(facts: Mapping[str, Any]) -> tuple[str, str]:
         if facts["l1"] is not None:
             most = f"with at most {many(facts['l1'], 'record')} in all"
         else:
-            times = "once" if facts["linf"] == 1 else f"at most {facts['linf']} times"
-            most = f"in at most {many(facts['l0'], 'cell')}, {times} in each"
+            times = "once" if facts["linf"] == 1 else f"{facts['linf']} times"
+            most = f"in at most {many(facts['l0'], 'cell')}, at most {times} in each"
         return f"Each individual counts {most}; further records were left out.", most
     low, high = values
     if facts["l1"] is not None:
@@ -242,7 +242,10 @@ def _noise(facts: Mapping[str, Any], epsilon: Fraction) -> str:
         )
     if facts["tier"] is not None:
         finer = [x for x in map(Fraction, facts["tier"]["epsilons"]) if x > epsilon]
-        noise += f" This is the tier {facts['tier']['name']} of a table at several precisions."
+        noise += (
+            " This table was published at several levels of precision; this one is called "
+            f"{facts['tier']['name']!r}."
+        )
         if finer:
             others = " and ".join(map(_loss, finer))
             noise += (
