@@ -53,11 +53,13 @@ def unseen(call: Callable[_P, _T]) -> Callable[_P, _T]:
 
     @wraps(call)
     def each(*args: Any, **kwargs: Any) -> Any:
-        items = cast(Any, call)(*args, **kwargs)
-        del args, kwargs
         try:
+            items = cast(Any, call)(*args, **kwargs)
+            args, kwargs = (), {}
             yield from items
         except BaseException as error:
+            # A misspelt keyword is refused before the call begins.
+            args, kwargs = (), {}
             hide(error)
             raise
 

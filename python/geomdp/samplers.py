@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp._kernel import core
+from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism
 
 __all__ = ["sample_two_sided_geometric", "sample_geometric", "sample_bernoulli"]
@@ -117,6 +118,7 @@ def sample_geometric(
     return int(draws) if size is None else draws
 
 
+@unseen
 def sample_two_sided_geometric(shift: Any, scale: Real, bounds: Bounds | None = None) -> Any:
     """Draw from the two-sided geometric distribution around `shift`, censored at the bounds.
 

@@ -296,6 +296,38 @@ def test_no_refusal_shows_a_count(name: str) -> None:
     assert refused >= {*signature.parameters} or name == "AllDomain.member"
 
 
+@pytest.mark.parametrize("name", CALLS)
+def test_a_misspelt_keyword_shows_no_count(name: str) -> None:
+    """Whatever the parameter is called: of a generator, the batches stayed in a variable."""
+    get, signature = CALLS[name]
+    kind, _, rest = name.partition(".")
+    own = None if "." in rest or kind == "geomdp" else SELVES[kind]()
+    given = {each: MARKS for each, x in signature.parameters.items() if x.kind is not x.VAR_KEYWORD}
+    given = {each: x for each, x in given.items() if not each.startswith("*")}
+    named = [*signature.parameters.values()]
+    if not named or any(x.kind in (x.VAR_POSITIONAL, x.POSITIONAL_ONLY) for x in named):
+        return
+    error = refusal(get, own, given | {"mispelt": MARKS})
+    assert error is not None
+    assert not [*left(error)]
+
+
+def test_records_of_a_lazy_frame_are_not_shown() -> None:
+    """Refused for a null id when it was collected, they were in six variables."""
+    frame = pl.DataFrame(PEOPLE).with_columns(who=pl.lit(None).cast(pl.Int64))
+    bounded = tables.bound_contributions(frame.lazy(), "who", l0=1)
+    with pytest.raises(Exception, match="null") as error:
+        bounded.collect()
+    assert not [*left(error.value)]
+
+
+def test_the_center_of_a_sampler_is_not_shown() -> None:
+    for how in ({"scale": -1}, {"scale": 1, "bounds": (1, 0)}, {"scale": 1, "x": 1}):
+        with pytest.raises((TypeError, ValueError)) as error:
+            geomdp.sample_two_sided_geometric(MARKS, **how)  # type: ignore[arg-type]
+        assert not [*left(error.value)]
+
+
 #: Not in this file.
 CANARIES = """
 def converts(held):

@@ -105,6 +105,7 @@ def bound_contributions(
     return cast(Frame, bound(frame))
 
 
+@unseen
 def _bound(
     frame: Any, who: tuple[Any, ...], l0: int, linf: int, cells: Sequence[Any] | None
 ) -> Any:
