@@ -408,7 +408,8 @@ class Budget(Uncopied):
             distribution, or a mapping from losses to numbers of counts, states the losses of
             several noisy counts. With `rho`, these cost :meth:`LossDistribution.zcdp`, which is
             less than the :func:`zcdp` of their sum. With a plan, each count uses up a planned loss,
-            unless a single planned loss for all of them is less.
+            unless a single planned loss for all of them is less. It must be that of the individuals
+            and the neighbours that the budget is about: tables state theirs, a number does not.
         label
             As in :meth:`spend`.
 

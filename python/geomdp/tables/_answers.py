@@ -624,11 +624,12 @@ class Answers(OfCells):
         Parameters
         ----------
         other : noisy table
-            Another release, with independent noise, of the same records. Columns that both have
-            need the same levels, and a column that only one has must leave out no records, as with
-            `other` or where its design states that it is `complete`; tables, margins and privacy
-            loss may differ. The same release
-            in another file is not accepted, nor is a correction of this one, nor a release that
+            Another release, with independent noise, of the same counts of the same records. Columns
+            that both have need the same levels, and a column that only one has must leave out no
+            records, as with `other` or where its design states that it is `complete`
+            (:meth:`NoisyTable.with_complete` states it afterwards). Tables, margins, names and
+            privacy loss may differ. The same release in another file is not accepted, nor is a
+            correction of this one, a release that was corrected more or less often, or one that
             bounds contributions differently, since its true counts differ. If individuals have
             limits, both need the same columns, and have to be released from one
             :meth:`Design.count`: each count chooses anew, at random, which records of an individual

@@ -79,8 +79,9 @@ class Design(Searchable, Layout):
         columns, or () for the total; a tree stands for all its depths, and ``("area", 1)`` for one
         of them. The tables of a list share epsilon equally, and those of a mapping in proportion to
         their parts. Estimates use all tables, and questions that no table answers are refused.
-        With `tables`, `margins` releases nothing more: it gives the labels, null by default, that
-        stand in a column which a table sums over.
+        With `tables`, `margins` releases nothing more: it gives the labels that stand in a column
+        which a table sums over, by default "all" in a column of text and null in any other. Such a
+        sum is no level, and no answer by the column lists it.
     shares : mapping of column names to sequences, optional
         In what proportion the depths of a column share epsilon, from the root down: those of a
         hierarchy, or a margin and its levels. By default all shares are equal. A release may
@@ -106,6 +107,9 @@ class Design(Searchable, Layout):
     values : (int, int), optional
         For sums, in place of `linf`: the least and the greatest value that an individual adds to a
         cell or, with `l1`, that a single record adds. :meth:`sum` sets it from its bounds.
+    summed : column name, optional
+        For sums, the column that was added up; :meth:`sum` sets it. Two releases are of the same
+        sums if they agree in it and in `values`, whatever the `name` that readers see.
     having : column name, optional
         A column without whose value no record counts; :meth:`sum_and_count` sets it.
     neighbours : {"add-remove", "change"}
