@@ -28,7 +28,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 import geomdp
-from geomdp import GeometricMechanism, cli, tables
+from geomdp import GeometricMechanism, accuracy, cli, tables
 from geomdp.accounting import compose
 from geomdp.accuracy import variance
 from geomdp.keyed import ReleaseKey
@@ -409,6 +409,85 @@ def groups() -> tuple[str, Call, Call]:
         lambda: table.release(MECHANISM, at_least=least),
         noise,
     )
+
+
+def chosen_design(columns: int) -> tables.Design:
+    """Return a design of five tables a column, of one or two columns of 5 levels."""
+    names = [f"c{n}" for n in range(columns)]
+    pairs = [(names[n], names[(n + k) % columns]) for n in range(columns) for k in range(1, 5)]
+    return tables.Design({name: range(5) for name in names}, tables=[*names, *pairs])
+
+
+def chosen_tables(columns: int) -> tuple[str, Call, Call]:
+    """By doubling, so that a cost of more than the tables is seen."""
+    design = chosen_design(columns)
+    people = pd.DataFrame(records(10**5, **{f"c{n}": 5 for n in range(columns)}))
+    assert design.tables is not None
+    keys = [[key] if isinstance(key, str) else list(key) for key in design.tables]
+    return (
+        f"{5 * columns} tables of {columns} columns, counted, released, with intervals, to "
+        "`groupby` and noise",
+        lambda: design.count(people).release(epsilon=1).intervals(alpha=0.05),
+        lambda: [MECHANISM.release(people.groupby(key).size().to_numpy()) for key in keys],
+    )
+
+
+@row
+def chosen_10() -> tuple[str, Call, Call]:
+    return chosen_tables(10)
+
+
+@row
+def chosen_20() -> tuple[str, Call, Call]:
+    return chosen_tables(20)
+
+
+@row
+def chosen_40() -> tuple[str, Call, Call]:
+    return chosen_tables(40)
+
+
+@row
+def chosen_80() -> tuple[str, Call, Call]:
+    return chosen_tables(80)
+
+
+def best_parts(columns: int) -> tuple[str, Call, Call]:
+    design = chosen_design(columns)
+    return (
+        f"best parts of {5 * columns} tables of {columns} columns, to a design of them",
+        lambda: design.with_best_parts(1),
+        lambda: chosen_design(columns),
+    )
+
+
+@row
+def best_parts_10() -> tuple[str, Call, Call]:
+    return best_parts(10)
+
+
+@row
+def best_parts_20() -> tuple[str, Call, Call]:
+    return best_parts(20)
+
+
+def ratio_pairs(pairs: int) -> tuple[str, Call, Call]:
+    above, below = (np.random.default_rng(n).integers(50, 10**4, pairs) for n in (1, 2))
+    return (
+        f"intervals of {pairs:,} ratios, to those of their counts",
+        lambda: accuracy.ratio_confidence_interval(MECHANISM, above, below, 0.05),
+        lambda: [MECHANISM.confidence_interval(each, 0.05) for each in (above, below)],
+    )
+
+
+@row
+def ratios_of_thousands() -> tuple[str, Call, Call]:
+    return ratio_pairs(5000)
+
+
+@row
+def ratios_of_ten_thousand() -> tuple[str, Call, Call]:
+    return ratio_pairs(10**4)
 
 
 @row
