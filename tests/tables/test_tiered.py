@@ -16,6 +16,7 @@ import pytest
 import geomdp
 from exact import stated
 from geomdp import GeometricMechanism, tables, testing
+from geomdp._inputs import parameters
 from geomdp._noise import errors_of
 from geomdp.accounting import Budget
 from geomdp.keyed import ReleaseKey
@@ -87,7 +88,10 @@ def test_tiers_are_steps_from_the_finest(monkeypatch: pytest.MonkeyPatch) -> Non
     drawn, real = [], GeometricMechanism.tiers
 
     def seen(self: Any, counts: Any, epsilons: Any, **how: Any) -> Any:
-        drawn.append((self.epsilon, tuple(epsilons), counts.copy()))
+        given = tuple(parameters.read(each).stated for each in epsilons)
+        drawn.append((self.epsilon, given, counts.copy()))
+            (self.epsilon, tuple(parameters.read(each).stated for each in epsilons), counts.copy())
+        )
         return real(self, counts, epsilons, **how)
 
     monkeypatch.setattr(GeometricMechanism, "tiers", seen)
