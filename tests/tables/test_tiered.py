@@ -90,8 +90,6 @@ def test_tiers_are_steps_from_the_finest(monkeypatch: pytest.MonkeyPatch) -> Non
     def seen(self: Any, counts: Any, epsilons: Any, **how: Any) -> Any:
         given = tuple(parameters.read(each).stated for each in epsilons)
         drawn.append((self.epsilon, given, counts.copy()))
-            (self.epsilon, tuple(parameters.read(each).stated for each in epsilons), counts.copy())
-        )
         return real(self, counts, epsilons, **how)
 
     monkeypatch.setattr(GeometricMechanism, "tiers", seen)

@@ -77,8 +77,8 @@ def calibrated_epsilon(epsilon: Real, n: Integer) -> float:
     -------
     float
         The greatest float that states an epsilon with a loss of at most this one, or 0 if no
-        positive float does. It is between ``(n + 1) / (2 n)`` times epsilon, its limit as epsilon goes to 0,
-        and epsilon.
+        positive float does. It is between ``(n + 1) / (2 n)`` times epsilon, its limit as epsilon
+        goes to 0, and epsilon.
 
     Examples
     --------
