@@ -251,7 +251,7 @@ def tiers() -> Iterator[tuple[Setting, _Vector]]:
         rates = [Fraction(epsilon).as_integer_ratio() for epsilon in coarser[::-1]]
         finest = setting.mechanism.rate.as_integer_ratio()
         own = core.Tiers([finest, *rates], setting.bounds)
-        coarsest, *_ = setting.mechanism.tier_plans(coarser)
+        coarsest, *_ = setting.mechanism.tier_plans([*map(Fraction, coarser)])
         stated = json.loads(coarsest.certificate(setting.dtype).to_json())["tiers"]
         for index in range(4):
             counts = setting.array((setting.counts + [*setting.bounds] * 8)[:: 1 - index % 2 * 2])
