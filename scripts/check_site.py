@@ -305,7 +305,7 @@ def main() -> int:
         findings |= {f"{name}: {each}" for each in found}
     text = "".join(page.read_text() for page in (site / "api").glob("*.html"))
     entries = set(re.findall(r'id="(geomdp[\w.]*)"', text))
-    options = re.findall(r'"(--[a-z-]+)"', (ROOT / "python/geomdp/cli.py").read_text())
+    options = re.findall(r'"(--[a-z-]+)"', (ROOT / "python/geomdp/cli/__init__.py").read_text())
     command = (site / "api/cli.html").read_text()
     findings |= {f"api/cli.html: no {option}" for option in options if option not in command}
     findings |= {f"no entry in the reference: {name}" for name in names() if name not in entries}

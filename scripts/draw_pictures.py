@@ -25,7 +25,7 @@ from matplotlib import pyplot
 from geomdp import GeometricMechanism, accuracy
 from geomdp.accounting import compose, zcdp
 from geomdp.tables import Design, plot
-from geomdp.tables._analysis import span_trees
+from geomdp.tables._math import span_trees
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benches"))

@@ -8,7 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-from geomdp.tables._fields import FIELDS
+from geomdp.tables._facts.fields import FIELDS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 

@@ -223,7 +223,7 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
             files.append(File.generated(config, light, content=picture))
         files.append(File.generated(config, dark, content=draw_pictures.dark(picture)))
 
-    noise = (ROOT / "python/geomdp/tables/_page/noise.js").read_text()
+    noise = (ROOT / "python/geomdp/tables/_publish/page/noise.js").read_text()
     files.append(File.generated(config, "javascripts/noise.js", content=noise))
     for path in sorted((ROOT / "docs/pictures").glob("*.svg")):
         add(path.stem, path.read_text())

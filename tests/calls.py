@@ -42,7 +42,7 @@ from geomdp.measurement import (
     VectorDomain,
 )
 from geomdp.notes import rejection, remap
-from geomdp.tables import _rounding
+from geomdp.tables._facts import rounding
 from geomdp.tables.streams import Stream
 from geomdp.testing import release_not_private
 
@@ -176,7 +176,7 @@ INTEGERS: list[tuple[str, Callable[[Any], Any], int | None]] = [
     ("d_in", word_count.map, 0),
     ("d_in", lambda x: word_count.check(x, 1), 0),
     # That of save and release, which accept None.
-    ("rounded", _rounding.step, 2),
+    ("rounded", rounding.step, 2),
     ("n", lambda x: rejection.loss(0.1, x), 1),
     ("n", lambda x: rejection.calibrated_epsilon(0.1, x), 1),
     ("n", lambda x: rejection.pmf(0.1, x, 0), 1),
@@ -830,7 +830,7 @@ LIMITS = [
             [2**MOST_BITS - 1, Fraction(1, 2**MOST_BITS - 1)],
             [2**MOST_BITS, Fraction(1, 2**MOST_BITS)],
         ),
-        *(OverflowError, "_inputs/parameters.py:_MOST_BITS"),
+        *(OverflowError, "_ground/parameters.py:_MOST_BITS"),
     ),
     Limit(
         "counts",
@@ -867,7 +867,7 @@ LIMITS = [
         "totals",
         NOISY_TOWNS.with_totals,
         *([0, 2**62], [-1, 2**62 + 1]),
-        of="tables/_totals.py:MOST",
+        of="tables/_answers/public_totals.py:MOST",
     ),
     Limit(
         "rounded",
@@ -875,7 +875,7 @@ LIMITS = [
             ".csv", lambda path: TOWNS.count(PEOPLE).release(epsilon=1, save=path, rounded=x)
         ),
         *([2, 2**31], [1, 2**31 + 1]),
-        of="tables/_rounding.py:_MOST",
+        of="tables/_facts/rounding.py:_MOST",
     ),
     Limit(
         "rounded",
@@ -883,7 +883,7 @@ LIMITS = [
         *([2, 2**31], [1, 2**31 + 1]),
     ),
     *(
-        Limit("bounds", call, *SUM_BOUNDS, of="tables/_layout.py:MOST_VALUE")
+        Limit("bounds", call, *SUM_BOUNDS, of="tables/_facts/layout.py:MOST_VALUE")
         for call in (
             lambda x: SUMS.sum(PEOPLE, "who", bounds=x),
             lambda x: SUMS.sum_and_count(PEOPLE, "who", bounds=x),
@@ -900,7 +900,7 @@ LIMITS = [
         lambda x: tables.Hierarchy.from_paths(["/".join(map(str, range(x)))]),
         *([100], [101]),
     ),
-    Limit("depths", with_depths, [12], [13], of="tables/_layout.py:_MOST_BLOCKS"),
+    Limit("depths", with_depths, [12], [13], of="tables/_facts/layout.py:_MOST_BLOCKS"),
     Limit(
         "rows",
         lambda x: saved(
@@ -908,7 +908,7 @@ LIMITS = [
             lambda path: tables.count(pd.Series([0]), [*range(x)]).release(epsilon=1, save=path),
         ),
         *([20_000], [20_001]),
-        of="tables/_file.py:MOST_ROWS",
+        of="tables/_publish/described.py:MOST_ROWS",
     ),
     # At these limits, memory or time for noise are those of a large machine.
     Limit(
@@ -916,29 +916,29 @@ LIMITS = [
         lambda x: with_cells(x).release(epsilon=1),
         [],
         [10**12],
-        of="tables/_exact.py:_MOST_CELLS",
+        of="tables/_facts/exact_sums.py:_MOST_CELLS",
     ),
     Limit(
         "cells",
         lambda x: with_cells(x).release(epsilon=1, at_least=99),
         *([], [10**12 + 10**8]),
-        of="tables/_groups.py:MOST_CELLS",
+        of="tables/_results/groups.py:MOST_CELLS",
     ),
     Limit(
         "cells",
         lambda x: with_cells(x).top(1, epsilon=1),
         *([], [10**12 + 10**8]),
-        of="tables/_top.py:MOST_CELLS",
+        of="tables/_release/top.py:MOST_CELLS",
     ),
 ]
 #: Constants in refusals of what is no parameter: in files, pictures, and noisy counts.
 OTHER_LIMITS = {
-    *(f"tables/_formats.py:{name}" for name in ("LONGEST_ROW", "_MOST_COLUMNS")),
-    *(f"tables/_published.py:_MOST_{what}" for what in ("ROWS", "TEXT", "VALUES")),
-    *(f"tables/_read.py:{name}" for name in ("_LONGEST", "_MOST_BITS")),
-    *("tables/_footer.py:_DEEPEST", "tables/_page/__init__.py:_MOST_NUMBER"),
-    *("tables/_noisy.py:GREATEST", "tables/_consistency.py:GREATEST"),
-    *("tables/_pictures.py:STEPS", "tables/streams/_nodes.py:LONGEST"),
+    *(f"tables/_publish/formats.py:{name}" for name in ("LONGEST_ROW", "_MOST_COLUMNS")),
+    *(f"tables/_publish/published.py:_MOST_{what}" for what in ("ROWS", "TEXT", "VALUES")),
+    *(f"tables/_reading/table_file.py:{name}" for name in ("_LONGEST", "_MOST_BITS")),
+    *("tables/_publish/footer.py:_DEEPEST", "tables/_publish/page/__init__.py:_MOST_NUMBER"),
+    *("tables/_results/noisy_table.py:GREATEST", "tables/_answers/consistency.py:GREATEST"),
+    *("tables/_pictures/charts.py:STEPS", "tables/streams/_nodes.py:LONGEST"),
 }
 #: Names of parameters, and calls with any value for them.
 CALLS: list[tuple[str, Callable[[Any], Any]]] = [

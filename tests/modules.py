@@ -7,7 +7,7 @@ from typing import Any
 import geomdp
 from geomdp.tables._engines import CLUSTERS
 from geomdp.tables._limits import Options
-from geomdp.tables._release import Publishing
+from geomdp.tables._release.steps import Publishing
 
 _FOUND = {"geomdp", *(found.name for found in pkgutil.walk_packages(geomdp.__path__, "geomdp."))}
 MODULES = sorted(

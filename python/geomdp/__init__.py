@@ -16,7 +16,7 @@ _HOMES = {
     "sample_geometric": "samplers",
     "sample_bernoulli": "samplers",
     "kernel": "_kernel",
-    "read": "tables._reading",
+    "read": "tables._reading.any_file",
 }
 #: Modules that are imported at first use as attributes.
 _MODULES = ("accounting", "accuracy", "distribution", "keyed", "measurement", "tables")

@@ -8,7 +8,7 @@ from geomdp._kernel import kernel
 from geomdp.certificate import Certificate
 from geomdp.mechanism import GeometricMechanism
 from geomdp.samplers import sample_bernoulli, sample_geometric, sample_two_sided_geometric
-from geomdp.tables._reading import read
+from geomdp.tables._reading.any_file import read
 
 __all__ = [
     "GeometricMechanism",

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from numpy.typing import DTypeLike
 
-from geomdp import _notebook
-from geomdp._inputs import arrays, labels, parameters
+from geomdp._ground import decimals, notebook, parameters
+from geomdp._ground.parameters import Bounds, Integer, Loss, Real, Typed
+from geomdp._ground.uncopied import unseen
+from geomdp._inputs import arrays, labels
 from geomdp._inputs.arrays import Array
-from geomdp._inputs.parameters import Bounds, Integer, Loss, Real, Typed
 from geomdp._kernel import core
-from geomdp._numerics import decimals
-from geomdp._uncopied import unseen
 from geomdp.certificate import Certificate
 
 
@@ -151,15 +150,15 @@ class Noise:
         array([5, 5, 6])
 
         """
-        from geomdp._numerics import releases  # noqa: PLC0415 (no release needs it)
+        from geomdp._numerics import one_count  # noqa: PLC0415 (no release needs it)
 
         level = parameters.significance_or_zero("alpha", alpha)
         if counts is None:
-            return releases.worst_accuracy(self._errors(), level)
+            return one_count.worst_accuracy(self._errors(), level)
         [bare], labelled = labels.detach(counts=counts)
         array = as_counts(self, bare)
         ends = limits(self, array.dtype)
-        found = releases.accuracies(self._errors(array.dtype), ends, array, level)
+        found = one_count.accuracies(self._errors(array.dtype), ends, array, level)
         return int(found) if parameters.is_integer(bare) else labelled(found)
 
     def confidence_interval(
@@ -217,14 +216,14 @@ class Noise:
         (array([ 0, 34]), array([ 9, 46]))
 
         """
-        from geomdp._numerics import releases  # noqa: PLC0415 (no release needs it)
+        from geomdp._numerics import one_count  # noqa: PLC0415 (no release needs it)
 
         level = parameters.significance_or_zero("alpha", alpha)
         parameters.check_one_of("side", side, ("both", "lower", "upper"))
         [bare], labelled = labels.detach(released=released)
         array, ends = as_released(self, bare, dtype)
         certified = self._errors(array.dtype)
-        lower, upper = releases.interval(certified, ends, array, level, side)
+        lower, upper = one_count.interval(certified, ends, array, level, side)
         if isinstance(bare, np.integer):
             return lower[()], upper[()]
         if parameters.is_integer(bare):
@@ -243,12 +242,12 @@ class Noise:
         return hash(self._key())
 
     def _repr_html_(self) -> str:
-        return _notebook.table(
+        return notebook.table(
             f"{type(self).__name__}: discrete Laplace noise",
             {
                 "epsilon": parameters.text(self.epsilon),
                 "sensitivity": self.sensitivity,
-                "noise scale": _notebook.short(self.scale),
+                "noise scale": notebook.short(self.scale),
                 "bounds": "the limits of the dtype" if self.bounds is None else self.bounds,
             },
         )

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from geomdp import _notebook
-from geomdp._notebook import many
+from geomdp._ground import notebook
+from geomdp._ground.notebook import many
 
 if TYPE_CHECKING:
     from geomdp._kernel import core
@@ -23,7 +23,7 @@ SLACK = Fraction(1, 2**54)
 FLOOR = Fraction(1, 2**52)
 
 
-@_notebook.showable
+@notebook.showable
 @dataclass(frozen=True, slots=True)
 class Digit:
     """One digit of the noise: its weight, the number of its own tape words, its thresholds.
@@ -37,7 +37,7 @@ class Digit:
     thresholds: tuple[int, ...]
 
 
-@_notebook.showable
+@notebook.showable
 @dataclass(frozen=True, slots=True)
 class Certificate:
     """The exact public data of a mechanism, and the statements that prove it private.
@@ -153,8 +153,8 @@ class Certificate:
         assert self.sampled_rate is not None
         limbs = max(digit.limbs for digit in self.digits)
         lines = [
-            f"certificate: pure epsilon-DP at rate {_notebook.short(self.rate)} (epsilon "
-            f"{_notebook.short(self.rate * self.sensitivity)}, sensitivity {self.sensitivity}), "
+            f"certificate: pure epsilon-DP at rate {notebook.short(self.rate)} (epsilon "
+            f"{notebook.short(self.rate * self.sensitivity)}, sensitivity {self.sensitivity}), "
             "exactly",
             f"  {many(len(self.digits), 'digit')}, {many(self.words_per_draw, 'word')} of tape per "
             f"count, thresholds of up to {self.limb_bits * (limbs + 1)} bits",
@@ -168,7 +168,7 @@ class Certificate:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return _notebook.preformatted(repr(self))
+        return notebook.preformatted(repr(self))
 
 
 def document(certificate: Certificate) -> dict[str, Any]:

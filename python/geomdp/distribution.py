@@ -24,10 +24,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geomdp._inputs import arrays, parameters
-from geomdp._inputs.parameters import Bounds, Real
-from geomdp._notebook import showable
-from geomdp._numerics import moments
+from geomdp._ground import parameters
+from geomdp._ground.notebook import showable
+from geomdp._ground.parameters import Bounds, Real
+from geomdp._inputs import arrays
+from geomdp._numerics import count_moments
 from geomdp.mechanism import GeometricMechanism
 
 __all__ = ["TwoSidedGeometric", "CensoredGeometric"]
@@ -421,7 +422,7 @@ class TwoSidedGeometric(_Distribution):
         >>> round(TwoSidedGeometric(scale=2).var(), 4)
         7.8354
         """
-        return 0.0 if self._rate is None else moments.unbounded(self._rate).variance
+        return 0.0 if self._rate is None else count_moments.unbounded(self._rate).variance
 
     def std(self) -> float:
         """Return the standard deviation, even if the variance is beyond float64.
@@ -440,7 +441,7 @@ class TwoSidedGeometric(_Distribution):
         >>> round(TwoSidedGeometric(scale=2).entropy(), 4)
         2.3663
         """
-        return 0.0 if self._rate is None else moments.entropy(self._rate, None, None)
+        return 0.0 if self._rate is None else count_moments.entropy(self._rate, None, None)
 
     def __repr__(self) -> str:
         return f"TwoSidedGeometric(scale={self._scale!r})"
@@ -553,10 +554,12 @@ class CensoredGeometric(_Distribution):
         rate, (lower, upper) = self._rate, self._bounds
         if rate is None:
             return self._each(lambda _: 0.0)
-        return self._each(lambda center: moments.entropy(rate, center - lower, upper - center))
+        return self._each(
+            lambda center: count_moments.entropy(rate, center - lower, upper - center)
+        )
 
-    def _moments(self, center: int) -> moments.Moments:
-        return moments.of_censored(self._rate, *self._bounds, center)
+    def _moments(self, center: int) -> count_moments.Moments:
+        return count_moments.of_censored(self._rate, *self._bounds, center)
 
     def _each(self, function: Callable[[int], float]) -> Any:
         """Return a function of the clamped centers, evaluated once for each distinct one."""

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._inputs import arrays, columns, parameters
+from geomdp._ground import parameters
+from geomdp._ground.uncopied import Uncopied, unseen
+from geomdp._inputs import arrays, columns
 from geomdp._inputs.arrays import Array
 from geomdp._inputs.columns import Nulls
 from geomdp._kernel import core
-from geomdp._uncopied import Uncopied, unseen
 from geomdp.mechanism import GeometricMechanism, as_mechanism, core_of
 
 if TYPE_CHECKING:

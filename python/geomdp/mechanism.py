@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, overload
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from geomdp import _notebook, certificate
-from geomdp._inputs import arrays, columns, labels, parameters
+from geomdp import certificate
+from geomdp._ground import notebook, parameters
+from geomdp._ground.parameters import Bounds, Integer, Real, Typed
+from geomdp._ground.uncopied import hide, unseen
+from geomdp._inputs import arrays, columns, labels
 from geomdp._inputs.arrays import Array
 from geomdp._inputs.columns import REFUSE, Nulls
-from geomdp._inputs.parameters import Bounds, Integer, Real, Typed
 from geomdp._inputs.progress import Progress, Report, reported
 from geomdp._kernel import core
 from geomdp._noise import Noise, as_counts, limits, prepared
-from geomdp._uncopied import hide, unseen
 
 if TYPE_CHECKING:
     from geomdp.tiers import TierPlan, Tiers
@@ -37,7 +38,7 @@ Column = TypeVar("Column", bound=_HasStream)
 _Key = TypeVar("_Key")
 
 
-@_notebook.showable
+@notebook.showable
 class GeometricMechanism(Noise):
     """Add discrete Laplace (two-sided geometric) noise to counts, with pure epsilon-DP.
 

@@ -7,10 +7,10 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._inputs import parameters
-from geomdp._inputs.parameters import Bounds, Integer, Real
+from geomdp._ground import parameters
+from geomdp._ground.parameters import Bounds, Integer, Real
+from geomdp._ground.uncopied import unseen
 from geomdp._kernel import core
-from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism
 
 __all__ = ["sample_two_sided_geometric", "sample_geometric", "sample_bernoulli"]

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from geomdp._inputs import arrays, parameters
+from geomdp._ground import parameters
+from geomdp._ground.uncopied import unseen
+from geomdp._inputs import arrays
 from geomdp._inputs.arrays import Array
 from geomdp._kernel import core
-from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, as_mechanism, core_of
 
 __all__ = ["release_not_private"]

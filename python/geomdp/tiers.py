@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from geomdp import _notebook, certificate
-from geomdp._inputs import arrays, parameters
+from geomdp import certificate
+from geomdp._ground import notebook, parameters
+from geomdp._ground.parameters import Bounds, Integer, Loss, Real, Typed
+from geomdp._inputs import arrays
 from geomdp._inputs.arrays import Array
-from geomdp._inputs.parameters import Bounds, Integer, Loss, Real, Typed
 from geomdp._kernel import core
 from geomdp._noise import Noise, limits
 from geomdp.certificate import Certificate
@@ -26,7 +27,7 @@ __all__ = ["TierPlan", "TierCertificate", "Tiers"]
 _FORMAT = "geomdp-tiers-1"
 
 
-@_notebook.showable
+@notebook.showable
 @dataclass(frozen=True, slots=True)
 class Keep:
     """How often a step keeps a value: `inside` the range and at an `end`, over ``2**bits``.
@@ -39,7 +40,7 @@ class Keep:
     end: int
 
 
-@_notebook.showable
+@notebook.showable
 @dataclass(frozen=True, slots=True)
 class Step:
     """One tier: an ordinary plan and, but for the finest tier, its step from the next finer one.
@@ -53,7 +54,7 @@ class Step:
     kappa: Fraction
 
 
-@_notebook.showable
+@notebook.showable
 @dataclass(frozen=True, slots=True)
 class TierCertificate:
     """The certificate of all tiers together: :meth:`TierPlan.certificate` makes it.
@@ -135,7 +136,7 @@ class TierCertificate:
         return f"the certificate of {len(self.tiers)} tiers, which {said}"
 
 
-@_notebook.showable
+@notebook.showable
 class TierPlan(Noise):
     """The noise of one tier as its readers know it: :meth:`geomdp.GeometricMechanism.tier_plans`.
 
@@ -278,7 +279,7 @@ def prepared(
     return own, TierCertificate(tuple(map(step, reversed(own.certificates()))))
 
 
-@_notebook.showable
+@notebook.showable
 class Tiers(Mapping[Real, NDArray[np.integer[Any]]]):
     """Noisy counts by epsilon, of one draw: :meth:`geomdp.GeometricMechanism.tiers` makes them.
 

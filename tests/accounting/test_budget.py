@@ -26,7 +26,8 @@ import pandas as pd
 import pytest
 
 from exact import stated
-from geomdp import GeometricMechanism, _lock, tables
+from geomdp import GeometricMechanism, tables
+from geomdp._ground import lock
 from geomdp.accounting import Booking, Budget, _journal, compose, loss_distribution, zcdp
 
 Open = Callable[..., Budget]
@@ -581,7 +582,7 @@ def test_a_read_only_ledger_is_read_and_not_spent(user: Path) -> None:
 def test_a_locked_ledger_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import fcntl  # noqa: PLC0415 (of POSIX)
 
-    monkeypatch.setattr(_lock, "_WAIT", 0.1)
+    monkeypatch.setattr(lock, "_WAIT", 0.1)
     budget = Budget.open(tmp_path / "a.db", epsilon=1)
     with (tmp_path / "a.db").open() as other:
         fcntl.flock(other, fcntl.LOCK_EX)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import geomdp
-from geomdp import _lock
+from geomdp._ground import lock
 from geomdp.accounting import Budget, _journal
 from geomdp.tables.streams import Stream
 
@@ -331,8 +331,8 @@ def test_what_is_paid_is_in_the_file_that_has_the_name(kind: Kind, path: Path, h
         replaced, paid = Replaced(path, how, step), True
         with pytest.MonkeyPatch.context() as patch:
             for module, name in (
-                (_lock, "_acquired"),
-                (_lock, "leads_to"),
+                (lock, "_acquired"),
+                (lock, "leads_to"),
                 (_journal, "_write"),
                 (_journal, "_sync"),
                 (_journal, "leads_to"),

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from exact import censored, stated
 from geomdp import GeometricMechanism
 from geomdp._inputs.arrays import DTYPES
-from geomdp._numerics import moments
+from geomdp._numerics import count_moments
 from geomdp.accuracy import (
     accuracy_to_epsilon,
     accuracy_to_scale,
@@ -1010,9 +1010,9 @@ def test_moments_are_those_of_each_distribution(kind: Any) -> None:
         counts = [*range(lower - 3, upper + 4), 40, -40]
         for count in counts:
             exact = {
-                "censored": moments.of_censored(rate, lower, upper, count),
-                "truncated": moments.of_truncated(rate, lower, upper, count),
-                "folded": moments.of_folded(rate, (2 * lower, 2 * upper), count),
+                "censored": count_moments.of_censored(rate, lower, upper, count),
+                "truncated": count_moments.of_truncated(rate, lower, upper, count),
+                "folded": count_moments.of_folded(rate, (2 * lower, 2 * upper), count),
             }[kind]
             found = [
                 f(mechanism, count, distribution=kind)

@@ -30,7 +30,8 @@ from geomdp.compat.opendp_accuracy import (
     accuracy_to_discrete_laplacian_scale,
     discrete_laplacian_scale_to_accuracy,
 )
-from geomdp.tables import _pictures, plot
+from geomdp.tables import plot
+from geomdp.tables._pictures import charts
 
 BOUNDED, FREE = GeometricMechanism(1, bounds=(0, 9)), GeometricMechanism(1)
 
@@ -56,7 +57,7 @@ OF_ALPHA: dict[Callable[..., Any], Callable[[Any], Any]] = {
 
 
 def public_functions() -> Iterator[Callable[..., Any]]:
-    for module in (accuracy, opendp_accuracy, smartnoise, diffprivlib, _pictures, plot):
+    for module in (accuracy, opendp_accuracy, smartnoise, diffprivlib, charts, plot):
         yield from filter(inspect.isfunction, vars(module).values())
     for kind in GeometricMechanism.__mro__:
         yield from filter(inspect.isfunction, vars(kind).values())
@@ -102,7 +103,7 @@ def test_no_parameter_after_alpha_is_positional() -> None:
             ours = function.__module__ != smartnoise.__name__
             assert not ours or all(p.kind is p.KEYWORD_ONLY for p in later), function
     # These draw confidence intervals, and the last what Design.plot computes.
-    published = {_pictures.published_rows, _pictures.published_table}
+    published = {charts.published_rows, charts.published_table}
     drawn = {plot.histogram, plot.table, *published, plot.preview}
     assert {*found} - drawn == {*OF_ALPHA}
     for function in {*found} - {*published, plot.preview}:

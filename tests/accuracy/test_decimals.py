@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 from exact import power, real
-from geomdp._numerics import decimals
+from geomdp._ground import decimals
 
 ratios = st.one_of(
     st.floats(min_value=5e-324, allow_infinity=False),

@@ -17,8 +17,8 @@ from mpmath import mpf
 
 from exact import censored, noise, power, rejected
 from geomdp import GeometricMechanism
-from geomdp._numerics import moments
-from geomdp._numerics.moments import Moments
+from geomdp._numerics import count_moments
+from geomdp._numerics.count_moments import Moments
 from geomdp.accuracy import bias, mean_absolute_error, variance
 
 #: The error of a noisy count, and its probability.
@@ -159,12 +159,12 @@ def test_moments_of_any_count(rate: Fraction) -> None:
         for (lower, upper), count in itertools.product(BOUNDS, COUNTS):
             place = median(lower, count, upper)
             clamped = moments_of((median(lower, place + z, upper) - count, m) for z, m in terms)
-            check(moments.of_censored(rate, lower, upper, count), clamped, ACCURACY)
+            check(count_moments.of_censored(rate, lower, upper, count), clamped, ACCURACY)
             # Clamping a count first makes no difference to truncation: the noise is memoryless.
             kept = [(z, mass) for z, mass in terms if lower <= count + z <= upper]
             total = sum(mass for _, mass in kept)
             exact = moments_of((z, mass / total) for z, mass in kept)
-            check(moments.of_truncated(rate, lower, upper, count), exact, ACCURACY)
+            check(count_moments.of_truncated(rate, lower, upper, count), exact, ACCURACY)
 
 
 @each_noise
@@ -180,7 +180,7 @@ def test_folded_moments_of_any_count(rate: Fraction, twice: tuple[int, int]) -> 
             else:
                 ends = ((reflect(2 * (count + z), lower, upper) // 2, mass) for z, mass in terms)
                 exact = moments_of((end - count, mass) for end, mass in ends)
-            check(moments.of_folded(rate, twice, count), exact, ACCURACY)
+            check(count_moments.of_folded(rate, twice, count), exact, ACCURACY)
 
 
 def test_error_without_noise() -> None:
@@ -188,12 +188,12 @@ def test_error_without_noise() -> None:
         for lower, upper in BOUNDS:
             away = median(lower, count, upper) - count
             error = Moments(away, 0, abs(away))
-            assert moments.of_censored(None, lower, upper, count) == error
-            assert moments.of_truncated(None, lower, upper, count) == error
+            assert count_moments.of_censored(None, lower, upper, count) == error
+            assert count_moments.of_truncated(None, lower, upper, count) == error
         for lower, upper in TWICE:
             place = reflect(2 * count, lower, upper) // 2 if lower < upper else lower // 2
             away = place - count
-            assert moments.of_folded(None, (lower, upper), count) == (away, 0, abs(away))
+            assert count_moments.of_folded(None, (lower, upper), count) == (away, 0, abs(away))
 
 
 def median(*places: int) -> int:
@@ -337,12 +337,12 @@ def test_moments_and_entropy_of_any_room(
 ) -> None:
     room = rate, below, above
     with mpmath.workdps(digits(rate, below + above)):
-        check(moments.unbounded(rate), wide_unbounded(rate))
-        check(moments.censored(*room), wide_censored(*room))
-        check(moments.truncated(*room), wide_truncated(*room))
-        check(moments.folded(*room, *halves), wide_folded(*room, *halves))
+        check(count_moments.unbounded(rate), wide_unbounded(rate))
+        check(count_moments.censored(*room), wide_censored(*room))
+        check(count_moments.truncated(*room), wide_truncated(*room))
+        check(count_moments.folded(*room, *halves), wide_folded(*room, *halves))
         for ends in ((below, above), (None, above), (below, None), (None, None)):
-            check_float(moments.entropy(rate, *ends), wide_entropy(rate, *ends))
+            check_float(count_moments.entropy(rate, *ends), wide_entropy(rate, *ends))
 
 
 @settings(deadline=None, max_examples=100)
@@ -366,25 +366,27 @@ def test_moments_of_any_count_and_bounds(
     with mpmath.workdps(digits(rate, 2**71)):
         place = median(lower, count, upper)
         rooms = rate, place - lower, upper - place
-        found = moments.of_censored(rate, lower, upper, count)
+        found = count_moments.of_censored(rate, lower, upper, count)
         expect(found, wide_censored(*rooms), place - count)
-        found = moments.of_truncated(rate, lower, upper, count)
+        found = count_moments.of_truncated(rate, lower, upper, count)
         expect(found, wide_truncated(*rooms), place - count)
         # A wave of triangles.
         width = twice[1] - twice[0]
         wave = abs((2 * count - twice[0]) % (2 * width) - width) if width else width
         place = (twice[1] - wave if width else twice[0]) // 2
         rooms = rate, place - lower, upper - place
-        expect(moments.of_folded(rate, twice, count), wide_folded(*rooms, *halves), place - count)
+        expect(
+            count_moments.of_folded(rate, twice, count), wide_folded(*rooms, *halves), place - count
+        )
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 20), Fraction(1), Fraction(7, 2), Fraction(900)])
 @pytest.mark.parametrize("distribution", ["censored", "truncated", "folded"])
 def test_counts_far_from_bounds_have_the_moments_of_each(rate: Fraction, distribution: Any) -> None:
-    lower, upper = -7, 2 * moments.reach(rate) + 90
+    lower, upper = -7, 2 * count_moments.reach(rate) + 90
     mechanism = GeometricMechanism(rate, bounds=(lower, upper))
     ends = np.arange(lower - 3, lower + 40)
-    far = moments.reach(rate) + np.arange(-40, 120)
+    far = count_moments.reach(rate) + np.arange(-40, 120)
     counts = np.concatenate([ends, far, upper + lower - ends])
     for moment in (bias, variance, mean_absolute_error):
         each = [moment(mechanism, int(count), distribution=distribution) for count in counts]

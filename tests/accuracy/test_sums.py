@@ -12,7 +12,7 @@ from mpmath import mpf
 
 from exact import noise, real, stated, tail
 from geomdp import GeometricMechanism
-from geomdp._numerics import sums
+from geomdp._numerics import sum_tails
 from geomdp.accuracy import (
     ratio_confidence_interval,
     relative_accuracy,
@@ -82,7 +82,7 @@ def test_sum_accuracy_of_many_counts_is_the_fourier_transforms() -> None:
         rate = 1 / stated(scale)
         for alpha in (0.5, 0.05, 1e-4):
             t = sum_accuracy(from_scale(scale), n, alpha)
-            assert t == sums._by_fourier(rate, {1: n}, stated(alpha))
+            assert t == sum_tails._by_fourier(rate, {1: n}, stated(alpha))
             assert t == pytest.approx(normal(scale, n, alpha), rel=0.05)
     assert sum_accuracy(from_scale(1e9), 10**4, 0.05) == pytest.approx(
         normal(1e9, 10**4, 0.05), rel=1e-3

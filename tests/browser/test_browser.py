@@ -16,7 +16,8 @@ from playwright import sync_api
 
 import geomdp
 from geomdp import GeometricMechanism, accuracy
-from geomdp.tables import Design, Hierarchy, _page
+from geomdp.tables import Design, Hierarchy
+from geomdp.tables._publish import page as _page
 from leaves import of_leaves
 from published_kinds import ABOUT, DESIGNS, PEOPLE, RELEASED, TEXTS, TREE
 
@@ -423,7 +424,7 @@ def test_a_page_says_what_it_protects(open_page: Any) -> None:
 )
 def test_the_planner_has_the_errors_of_the_library(browser: Any, given: tuple[int, ...]) -> None:
     cells, region, l0, linf, power, confidence = given
-    text, root = (ROOT / "docs/planner.md").read_text(), ROOT / "python/geomdp/tables/_page"
+    text, root = (ROOT / "docs/planner.md").read_text(), ROOT / "python/geomdp/tables/_publish/page"
     for script in (root / "noise.js", ROOT / "docs/javascripts/planner.js"):
         tag = f'<script src="javascripts/{script.name}"></script>'
         assert tag in text

@@ -26,7 +26,8 @@ from distributed import Client, LocalCluster, Status, wait
 import geomdp.tables.dask
 from contract import WIDE, Contract, Engine, Tables, copies, night, record_keys
 from forms import shows
-from geomdp import GeometricMechanism, _identity
+from geomdp import GeometricMechanism
+from geomdp._ground import identity
 from geomdp.keyed import ReleaseKey
 from geomdp.tables import Design
 from geomdp.tables.dask import release, release_columns
@@ -634,7 +635,7 @@ def test_nothing_but_the_noise_tells_neighbours_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(GeometricMechanism, "release", known)
-    monkeypatch.setattr(_identity, "fresh", lambda: "0" * 32)
+    monkeypatch.setattr(identity, "fresh", lambda: "0" * 32)
     design, found = Design({"town": ["Rome", "Oslo"]}, margins="*"), []
     for more in ([], ["Aarau"], [None]):
         towns = pd.DataFrame({"town": pd.Categorical(["Rome", "Oslo", *more])})

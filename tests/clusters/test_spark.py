@@ -34,7 +34,8 @@ from pyspark.sql import functions as F  # noqa: N812
 import geomdp.tables.spark
 from contract import WIDE, Contract, Engine, Tables, by_ids, copies, night, record_keys, tuples
 from forms import shows
-from geomdp import GeometricMechanism, _identity
+from geomdp import GeometricMechanism
+from geomdp._ground import identity
 from geomdp.keyed import ReleaseKey
 from geomdp.tables import Design
 from geomdp.tables._engines import spark_internals, spark_plan
@@ -855,7 +856,7 @@ def test_nothing_but_the_noise_tells_neighbours_apart(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(GeometricMechanism, "release", known)
-    monkeypatch.setattr(_identity, "fresh", lambda: "0" * 32)
+    monkeypatch.setattr(identity, "fresh", lambda: "0" * 32)
     design, found = Design({"town": ["town 1", "town 0"]}, margins="*"), []
     for rows in (60, 59):
         table = geomdp.tables.spark.count(design, numbers(spark, rows))

@@ -26,7 +26,7 @@ from mpmath import mpf
 
 from exact import noise, power, real, stated, tail
 from geomdp import GeometricMechanism
-from geomdp._numerics import moments
+from geomdp._numerics import count_moments
 from geomdp.accuracy import accuracy_to_epsilon, epsilon_to_accuracy
 from geomdp.measurement import make_base_geometric
 from geomdp.notes.rejection import loss, pmf
@@ -243,7 +243,7 @@ def test_difference_of_two_geometrics(epsilon: Any) -> None:
 @pytest.mark.parametrize("epsilon", [0.1, 1, 2])
 def test_relative_error_by_chebyshev_and_exactly(epsilon: float) -> None:
     """The post derives "within 10%, 95% of the time" from the variance; that takes more counts."""
-    variance = moments.unbounded(stated(epsilon)).variance
+    variance = count_moments.unbounded(stated(epsilon)).variance
     a = epsilon_to_accuracy(epsilon, 0.05)
     exact, chebyshev = 10 * a, 10 * math.sqrt(variance / 0.05)
     assert 2 * tail(epsilon, exact // 10 + 1) <= 0.05 < 2 * tail(epsilon, (exact - 1) // 10 + 1)
@@ -275,7 +275,7 @@ def test_geometric_noise_has_no_more_variance_than_laplace_noise(x: Any) -> None
     exact = stated(x)
     laplace = 2 / exact**2
     rounded = float(laplace) if laplace < 2**1023 else math.inf
-    assert moments.unbounded(exact).variance <= rounded
+    assert count_moments.unbounded(exact).variance <= rounded
 
 
 def test_ratio_10_is_reached_at_5_84_and_not_at_3() -> None:
@@ -349,7 +349,7 @@ def test_rounded_laplace_noise(epsilon: float) -> None:
     assert source_notes.rounded_laplace(epsilon) == pytest.approx(
         (float(square), float(size)), rel=1e-13
     )
-    exact = moments.unbounded(stated(epsilon))
+    exact = count_moments.unbounded(stated(epsilon))
     times = mpmath.cosh(rate / 2)
     assert float(square) == pytest.approx(float(times * exact.variance), rel=1e-13)
     assert float(size) == pytest.approx(float(times * exact.absolute), rel=1e-13)

@@ -22,7 +22,7 @@ import unsigned
 from calls import BOUNDED, CALLS, CENSORED, NOISE, REMAP
 from geomdp import GeometricMechanism, accuracy, sample_two_sided_geometric
 from geomdp._inputs.arrays import DTYPES
-from geomdp._numerics import sums
+from geomdp._numerics import sum_tails
 from geomdp.compat import diffprivlib, smartnoise
 from geomdp.distribution import CensoredGeometric
 from geomdp.notes import rejection
@@ -301,12 +301,12 @@ def test_scale_zero_folds(data: st.DataObject, memory: Memory) -> None:
 
 # Functions of counts are independent of the layout
 
-RATIOS = cache(sums.greatest_ratio)
+RATIOS = cache(sum_tails.greatest_ratio)
 
 
 def ratios(x: Counts) -> Any:
     """Return intervals of ratios: each of few different pairs is searched once, in milliseconds."""
-    with mock.patch.object(sums, "greatest_ratio", RATIOS):
+    with mock.patch.object(sum_tails, "greatest_ratio", RATIOS):
         return accuracy.ratio_confidence_interval(BOUNDED, x, np.full(x.shape, 15), 0.05)
 
 

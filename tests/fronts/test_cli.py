@@ -31,7 +31,7 @@ import geomdp
 from exact import stated
 from geomdp import GeometricMechanism, accounting, accuracy, cli
 from geomdp._inputs.arrays import DTYPES
-from geomdp.tables._files import delimited
+from geomdp.cli import _delimited
 from statistics_ import censored_pmf, rejects
 from unsigned import limits
 from verifier.verify import verify
@@ -108,7 +108,7 @@ Noise = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 
 def released(data: bytes, *columns: str, noise: Noise = np.invert, **options: Any) -> bytes:
     target = io.BytesIO()
-    delimited.release(io.BytesIO(data), target, columns or ["count"], noise, **options)
+    _delimited.release(io.BytesIO(data), target, columns or ["count"], noise, **options)
     return target.getvalue()
 
 
@@ -168,7 +168,7 @@ chunks = st.integers(1, 64)
 @settings(max_examples=150, deadline=None)
 def test_only_counts_change(table: Table, chunk: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(delimited, "CHUNK", chunk)
+        patch.setattr(_delimited, "CHUNK", chunk)
         found = released(table.data, *table.columns, delimiter=table.delimiter)
     assert found == table.expected
 
@@ -204,10 +204,10 @@ def test_the_csv_module_reads_the_same_rows(text: str, chunk: int) -> None:
         len(row) == 2 and re.fullmatch("[ \t]*[+-]?[0-9]+[ \t]*", row[1]) for row in rows[1:]
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(delimited, "CHUNK", chunk)
+        patch.setattr(_delimited, "CHUNK", chunk)
         try:
             found = released(text.encode("latin-1", "backslashreplace"))
-        except delimited.DataError:
+        except _delimited.DataError:
             assert not accepted
             return
     assert accepted
@@ -255,7 +255,7 @@ NO_COUNTS = [
 @pytest.mark.parametrize("cell", NO_COUNTS, ids=ascii)
 def test_invalid_count_raises(cell: str) -> None:
     data = f'x,"the ""count\n",y\r\nw,1,\n"\n\n",2,\nz,{cell},"\n"\nz,1,\n'
-    with pytest.raises(delimited.DataError) as caught:
+    with pytest.raises(_delimited.DataError) as caught:
         released(data.encode(), 'the "count\n')
     why = "line 7: column 'the \"count\\n': not a decimal integer within int64"
     assert str(caught.value) == why
@@ -291,7 +291,7 @@ NO_ROW = "not a row by RFC 4180: a stray or an open quote, or CR without LF"
     ],
 )
 def test_invalid_table_raises(data: str, why: str) -> None:
-    with pytest.raises(delimited.DataError) as caught:
+    with pytest.raises(_delimited.DataError) as caught:
         released(data.encode())
     assert re.fullmatch(why, str(caught.value))
 
@@ -300,7 +300,7 @@ def test_other_encodings() -> None:
     # Other cells may use any encoding that extends ASCII.
     assert released(b"count,x\n1,\xff\xe9\n") == b"count,x\n-2,\xff\xe9\n"
     for data in ("count\n1\n".encode("utf-16"), b"count,\xe9\n1,2\n"):
-        with pytest.raises(delimited.DataError, match="line 1: the header is not UTF-8"):
+        with pytest.raises(_delimited.DataError, match="line 1: the header is not UTF-8"):
             released(data)
 
 
@@ -323,8 +323,8 @@ def test_long_row_raises_before_filling_memory() -> None:
     for text in (b"x", b"\n", b'","'):
         source = Endless()
         source.text = text
-        with pytest.raises(delimited.DataError, match=f"line 2: a row of more than {2**17} bytes"):
-            delimited.release(io.BufferedReader(source, 2**13), io.BytesIO(), ["count"], np.invert)
+        with pytest.raises(_delimited.DataError, match=f"line 2: a row of more than {2**17} bytes"):
+            _delimited.release(io.BufferedReader(source, 2**13), io.BytesIO(), ["count"], np.invert)
         assert source.size < 2**18
     most = b'1,"' + b"\n" * (2**17 - 6) + b'"\n'
     assert released(b"count,x\n" + most) == b"count,x\n-2" + most[1:]

@@ -13,14 +13,15 @@ import pytest
 
 import geomdp
 from geomdp import tables
-from geomdp.tables import _about, _page
+from geomdp.tables._facts import about as _about
+from geomdp.tables._publish import page
 from published_kinds import ABOUT as SAID
 
 HOSTILE = ["</script><script>x</script>", "<!--<script>", "{{script}}", "\u2028", "\U0001f600"]
 ABOUT = {**SAID, "title": f"<b>{HOSTILE[0]}", "source": "".join(HOSTILE)}
 TABLE = tables.Design({"text": HOSTILE}).count(pd.DataFrame({"text": HOSTILE * 30}))
 NAMES = ("noise.js", "page.js", "page.css", "page.html")
-SOURCES = [Path(_page.__file__).with_name(name) for name in NAMES]
+SOURCES = [Path(page.__file__).with_name(name) for name in NAMES]
 
 
 class Parts(html.parser.HTMLParser):

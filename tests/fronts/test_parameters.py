@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from geomdp import GeometricMechanism
-from geomdp._inputs import parameters
+from geomdp._ground import parameters
 from geomdp._noise import exact_loss
 
 NUMBERS: list[tuple[Any, Fraction]] = [

@@ -15,8 +15,8 @@ from pyarrow import parquet
 
 from geomdp import GeometricMechanism, cli
 from geomdp._inputs.arrays import DTYPES
-from geomdp.tables._files import parquet_file
-from geomdp.tables._files.delimited import DataError
+from geomdp.cli import _parquet_file
+from geomdp.cli._delimited import DataError
 from restated import damaged
 
 # The noise is nonzero with probability below e^-999.
@@ -81,7 +81,7 @@ def test_batches(files: tuple[Path, Path], batch: int) -> None:
     source, target = files
     mechanism = GeometricMechanism(1.0, bounds=(0, 100))
     with open(source, "rb") as read, open(target, "wb") as written:
-        parquet_file.release(read, written, ["int64"], mechanism, batch=batch)
+        _parquet_file.release(read, written, ["int64"], mechanism, batch=batch)
     found, wanted = parquet.read_table(target), parquet.read_table(source)
     assert found.drop("int64").equals(wanted.drop("int64"))
     assert set(found["int64"].to_pylist()) <= set(range(101))
@@ -208,6 +208,6 @@ def test_damaged_files_are_data_errors() -> None:
     for _ in range(500):
         source = io.BytesIO(damaged(chance.choice(files), chance))
         with contextlib.suppress(DataError):
-            parquet_file.release(source, io.BytesIO(), ["n"], GeometricMechanism(1))
+            _parquet_file.release(source, io.BytesIO(), ["n"], GeometricMechanism(1))
             released += 1
     assert 0 < released < 400

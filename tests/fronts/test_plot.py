@@ -33,7 +33,8 @@ from exact import noise, real, stated, tail
 from geomdp import GeometricMechanism, tables
 from geomdp.accuracy import simultaneous_accuracy
 from geomdp.distribution import CensoredGeometric
-from geomdp.tables import _pictures, plot
+from geomdp.tables import plot
+from geomdp.tables._pictures import charts
 from test_documents import run
 
 mpl.use("Agg")
@@ -723,7 +724,7 @@ def test_table_colors_are_those_of_its_range_and_none_at_zero(ax: Axes) -> None:
     assert np.isclose(below[3], image.to_rgba(5)[3], atol=1 / 64)
     assert below[0] > below[2]
     assert above[0] < above[2]
-    assert above[3] == _pictures._STRONGEST
+    assert above[3] == charts._STRONGEST
 
 
 def test_table_of_many_rows_shows_colors_alone() -> None:

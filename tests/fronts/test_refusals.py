@@ -550,7 +550,7 @@ VERB = "contains|reaches|differs|occurs|of|is|has|was|does|without|beyond|reads|
 
 
 def test_numbers_of_things_have_a_singular() -> None:
-    """It said "1 digits": only geomdp._notebook.many adds an "s" to what may be one thing."""
+    """It said "1 digits": only _ground.notebook.many adds an "s" to what may be one thing."""
     package, found = Path(m.__file__).parents[1], set()
     for path in package.rglob("*.py"):
         for text in ast.walk(ast.parse(path.read_text())):

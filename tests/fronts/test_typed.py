@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 import geomdp
 from exact import stated
 from geomdp import GeometricMechanism, accounting, accuracy, tables
-from geomdp._inputs import parameters
-from geomdp._numerics import decimals
+from geomdp._ground import decimals, parameters
 from geomdp.accounting import Budget
 from geomdp.cli import main
 from geomdp.tables.streams import Stream

@@ -19,7 +19,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from geomdp import GeometricMechanism, _identity, tables
+from geomdp import GeometricMechanism, tables
+from geomdp._ground import identity
 from test_frames import memory
 
 Make = Callable[[list[Any]], Any]
@@ -212,7 +213,7 @@ def test_nothing_but_the_noise_tells_neighbours_apart(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(GeometricMechanism, "release", known)
-    monkeypatch.setattr(_identity, "fresh", lambda: "0" * 32)  # The ids of releases are noise too.
+    monkeypatch.setattr(identity, "fresh", lambda: "0" * 32)  # The ids of releases are noise too.
     items, make = KINDS[kind]
     for name, way in ways(items).items():
         found: list[Any] = []

@@ -32,14 +32,16 @@ import geomdp.measurement as m
 import geomdp.tables.polars
 import geomdp.tiers
 from exact import stated
-from geomdp import GeometricMechanism, _identity, tables
+from geomdp import GeometricMechanism, tables
+from geomdp._ground import identity
 from geomdp._noise import Noise
 from geomdp.accounting import Budget, _journal
 from geomdp.cli import main
 from geomdp.compat import diffprivlib, smartnoise
 from geomdp.keyed import ReleaseKey
-from geomdp.tables import Design, Hierarchy, _ids
-from geomdp.tables import _contributions as contributions
+from geomdp.tables import Design, Hierarchy
+from geomdp.tables._columns import ids as _ids
+from geomdp.tables._count import contributions
 from geomdp.tables.streams import Stream
 from modules import PUBLIC
 
@@ -413,7 +415,7 @@ def replay(run: Any, pair: list[pl.DataFrame], seed: int) -> None:
         patch.setattr(_ids, "numbers", lambda ids: np.array([int(n) for n in ids[0]], np.int64))
         key = seed.to_bytes(8, "little")
         # So are the ids of releases and of counts, which no data decide.
-        patch.setattr(_identity, "fresh", lambda: next(ids))
+        patch.setattr(identity, "fresh", lambda: next(ids))
         patch.setattr(_journal, "fresh", lambda: key.hex() * 2)
         patch.setattr(
             contributions,

@@ -29,7 +29,7 @@ import geomdp.measurement as m
 import geomdp.tables.polars
 from calls import CALLS as CALLS_WITH
 from geomdp import GeometricMechanism, accounting, tables
-from geomdp._uncopied import Withheld, hide, unseen
+from geomdp._ground.uncopied import Withheld, hide, unseen
 from geomdp.compat import diffprivlib
 from geomdp.keyed import ReleaseKey
 from geomdp.notes import rejection

@@ -30,8 +30,8 @@ import pandas as pd
 import geomdp
 from geomdp import GeometricMechanism, tables
 from geomdp.accounting import Budget, _journal
-from geomdp.tables._files import parquet_file
-from geomdp.tables._files.delimited import DataError
+from geomdp.cli import _parquet_file
+from geomdp.cli._delimited import DataError
 from geomdp.tables.streams import Stream
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -145,7 +145,7 @@ def used(path: Path) -> Any:
     if path.suffix == ".parquet":
         # The command takes any Parquet file.
         with path.open("rb") as source, contextlib.suppress(DataError):
-            parquet_file.release(source, io.BytesIO(), ["count"], GeometricMechanism(1))
+            _parquet_file.release(source, io.BytesIO(), ["count"], GeometricMechanism(1))
     if path.name == "budget.jsonl":
         budget = Budget.open(path, epsilon=4)
         return budget.history, budget.remaining

@@ -19,8 +19,8 @@ import geomdp
 from geomdp import GeometricMechanism
 from geomdp.accounting import Budget
 from geomdp.tables import Design, Hierarchy, count
-from geomdp.tables._analysis import weighted
-from geomdp.tables._selection import Rows
+from geomdp.tables._answers.selection import Rows
+from geomdp.tables._math import weighted
 from geomdp.tiers import TierPlan
 
 #: Why a question has no answer, as its documentation says; each from public facts alone.

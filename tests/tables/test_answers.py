@@ -17,12 +17,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from geomdp import GeometricMechanism, _identity, accuracy
-from geomdp.tables import Design, Hierarchy, _estimates, _fields
-from geomdp.tables._answers import Answers
-from geomdp.tables._axes import Axes, Axis
-from geomdp.tables._means import NoisySumAndCount
-from geomdp.tables._native import made
+from geomdp import GeometricMechanism, accuracy
+from geomdp._ground import identity
+from geomdp.tables import Design, Hierarchy
+from geomdp.tables._answers import estimates
+from geomdp.tables._answers.answers import Answers
+from geomdp.tables._columns.native import made
+from geomdp.tables._facts import fields
+from geomdp.tables._facts.axes import Axes, Axis
+from geomdp.tables._release.means import NoisySumAndCount
 
 #: So little noise that counts are exact but for a probability of exp(-100).
 CLEAR = 4000
@@ -56,14 +59,14 @@ class Table(Answers):
             tables=None,
             _columns=whole.columns,
             signed=signed,
-            **(_fields.KEYWORDS | {"unit": "record"}),
+            **(fields.KEYWORDS | {"unit": "record"}),
         )
         counts = np.zeros([each.tree.size for each in axes], np.int64)
         counts[np.ix_(*(each.tree.leaves for each in axes))] = cells
         for place, each in enumerate(axes):
             moved = np.ascontiguousarray(np.moveaxis(counts, place, 0))
             counts = np.moveaxis(each.tree.sums(moved), 0, place)
-        self.id, self.corrects, self.count_id = _identity.Identity(_identity.fresh())
+        self.id, self.corrects, self.count_id = identity.Identity(identity.fresh())
         self.true = counts
         self._values = counts.copy() if noise is None else counts + noise
         self.mechanisms = {}
@@ -603,7 +606,7 @@ def test_quantiles_are_those_of_all_reaches(monkeypatch: pytest.MonkeyPatch) -> 
         ]
         found.append([ask() for ask in asks])
         with monkeypatch.context() as patch:
-            patch.setattr(_estimates, "deciding", every)
+            patch.setattr(estimates, "deciding", every)
             for ask, quick in zip(asks, found[-1], strict=True):
                 pd.testing.assert_frame_equal(ask(), quick)
     widths = [x["upper"] - x["lower"] for x in found[0]]

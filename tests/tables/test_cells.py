@@ -16,7 +16,7 @@ import geomdp
 from geomdp import GeometricMechanism, tables
 from geomdp._numerics import inverse
 from geomdp.tables import Design, Hierarchy
-from geomdp.tables._axes import Axis
+from geomdp.tables._facts.axes import Axis
 from laws import step_law, times
 from test_answers import AREAS, CELLS, CLEAR, TREE_AXES, Table, of_node, records
 

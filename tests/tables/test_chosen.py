@@ -18,9 +18,11 @@ from matplotlib.patches import Rectangle
 
 import geomdp
 from geomdp import tables
-from geomdp._identity import Identity
-from geomdp.tables import _page, _pictures, plot
-from geomdp.tables._groups import NoisyGroups
+from geomdp._ground.identity import Identity
+from geomdp.tables import plot
+from geomdp.tables._pictures import charts
+from geomdp.tables._publish import page
+from geomdp.tables._results.groups import NoisyGroups
 from published_kinds import RELEASED
 from test_page import saved
 
@@ -150,7 +152,7 @@ def test_a_page_by_count_has_intervals_that_hold_at_once(name: str, tmp_path: Pa
     held = json.loads(saved(release, tmp_path / "a.html").inside["data"])
     for kind, together in [("ends", False), ("together", True)]:
         for confidence, ends in zip(held["confidences"], held[kind], strict=True):
-            wanted = release.intervals(_page.level(confidence), simultaneous=together)
+            wanted = release.intervals(page.level(confidence), simultaneous=together)
             wanted = wanted[["lower", "upper"]].T
             # Ends at the limits of int64 are open.
             assert (
@@ -184,8 +186,8 @@ def test_a_picture_of_the_largest_has_intervals_that_hold_at_once(
     found, label = drawn()
     assert set(found) <= ends(False)
     assert label == "estimate, epsilon 0.5, 95% intervals"
-    monkeypatch.setattr(_pictures, "MOST_ROWS", 1)
-    monkeypatch.setattr(_pictures, "_LARGEST", 1)
+    monkeypatch.setattr(charts, "MOST_ROWS", 1)
+    monkeypatch.setattr(charts, "_LARGEST", 1)
     found, label = drawn()
     assert set(found) <= ends(True)
     assert re.fullmatch(r"estimate, epsilon 0.5, 95% intervals for all \d+ at once", label)
@@ -206,4 +208,8 @@ def test_every_view_by_noisy_value_is_tested_here() -> None:
     for path in [*root.rglob("*.py"), *root.rglob("*.js")]:
         if orders.search(path.read_text()):
             found.add(path.relative_to(root).as_posix())
-    assert found == {"tables/_pictures.py", "tables/_groups.py", "tables/_page/page.js"}
+    assert found == {
+        "tables/_pictures/charts.py",
+        "tables/_results/groups.py",
+        "tables/_publish/page/page.js",
+    }

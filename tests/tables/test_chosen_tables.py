@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 import geomdp
 from geomdp.tables import Design, Hierarchy
-from geomdp.tables._analysis.weighted import variance
-from geomdp.tables._layout import loss
+from geomdp.tables._facts.layout import loss
+from geomdp.tables._math.weighted import variance
 
 LEVELS: dict[str, Any] = {"a": [0, 1, 2], "b": ["x", "y"], "c": [5, 6, 7, 8]}
 TABLES = {("a", "b"): "0.5", ("a", "c"): "0.3", "a": "0.2"}

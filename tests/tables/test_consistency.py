@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import optimize, sparse
 
-from geomdp import GeometricMechanism, _identity
+from geomdp import GeometricMechanism
+from geomdp._ground import identity as _identity
 from geomdp.accuracy import variance
-from geomdp.tables import Design, Hierarchy, NoisyTable, _consistency
+from geomdp.tables import Design, Hierarchy, NoisyTable
+from geomdp.tables._answers import consistency
 from geomdp.testing import release_not_private
 from test_workload import cells_of
 
@@ -198,7 +200,7 @@ def test_margins_of_three_chains_are_within_4(
     ]
     public = sparse.csr_array(np.ones((1, cells.size))), np.array([total]), 0.0
     # No release has these margins without the sums of two of them.
-    found = _consistency.near(cells.ravel(), np.ones(cells.size), [*parts, public])
+    found = consistency.near(cells.ravel(), np.ones(cells.size), [*parts, public])
     assert len(programs) >= least
     result = found.reshape(cells.shape)
     check(result, fitted(cells, margins, None, total), margins, total, within=4)
@@ -248,8 +250,8 @@ def test_vertex_of_few_cells_at_first_is_that_of_all(
     matrix = sparse.csc_array(np.vstack([np.kron(np.eye(20), ones), np.kron(ones, np.eye(20))]))
     least, widths = matrix @ rng.integers(0, 2, 400) - rng.integers(0, 2, 40), np.ones(40)
     costs = rng.uniform(-1, 1, 400)
-    monkeypatch.setattr(_consistency, "_CELLS_OF_A_SUM", 1)
-    found = _consistency._vertex(costs, matrix, least, widths)
+    monkeypatch.setattr(consistency, "_CELLS_OF_A_SUM", 1)
+    found = consistency._vertex(costs, matrix, least, widths)
     both, ends = sparse.vstack([matrix, -matrix]), np.concatenate([least + widths, -least])
     assert (both @ found <= ends + NEAR).all()
     assert costs @ found == pytest.approx(optimize.linprog(costs, both, ends, bounds=(0, 1)).fun)

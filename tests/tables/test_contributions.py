@@ -19,8 +19,10 @@ import geomdp
 from geomdp import GeometricMechanism, accounting, tables
 from geomdp.accounting import loss_distribution
 from geomdp.accounting._compose import zcdp_of
-from geomdp.tables import Hierarchy, _contributions, _counting, _layout
-from geomdp.tables._exact import all_nodes
+from geomdp.tables import Hierarchy
+from geomdp.tables._count import contributions, counting
+from geomdp.tables._facts import layout
+from geomdp.tables._facts.exact_sums import all_nodes
 
 #: Two ways of travel are not counted.
 PLACES = list(itertools.product("abc", ["bus", "car", "boat", "foot"]))
@@ -182,7 +184,7 @@ def test_what_one_individual_changes_is_bounded_block_by_block(
     changes = [one - other for one, other in pairs]
     for block in design.blocks:
         bound = sorted(
-            (size for n, size in _layout.changes(design, block) for _ in range(n)), reverse=True
+            (size for n, size in layout.changes(design, block) for _ in range(n)), reverse=True
         )
         most = np.cumsum(bound)
         assert "l1" in limits or most[-1] <= design._step * every.size
@@ -203,7 +205,7 @@ def test_what_one_individual_changes_is_bounded_block_by_block(
     if neighbours == "add-remove" or ((l0 == 1 or "l1" in limits) and not two_sided(design)):
         assert max(map(sum, sizes)) == design.sensitivity
     if len(design.blocks) == 1:
-        assert max(map(sum, sizes)) == design.sensitivity == _layout.change(design)
+        assert max(map(sum, sizes)) == design.sensitivity == layout.change(design)
     losses = design.loss_distribution(epsilon=Fraction(design.sensitivity, 2))
     for epsilon in (0.0, 0.5, 1.0, 2.0, 4.0):
         worst = max(delta_of(each, 0.5, epsilon) for each in sizes)
@@ -284,20 +286,20 @@ def test_the_loss_of_one_individual_by_enumeration(seed: int) -> None:
                 own[design._axes.block(block)] = float(each.rate)
             rates = own.reshape(-1).astype(float)
             truth = float((changed @ rates).max())
-            said = float(_layout.loss(design, mechanisms))
+            said = float(layout.loss(design, mechanisms))
             assert said >= truth * (1 - 1e-12)
             if exact:
                 assert said == pytest.approx(truth, rel=1e-12)
             # By theorem 2 alone, whatever the changes of the nodes are.
             losses = changed * rates
             rho = float((losses * np.tanh(losses / 2)).sum(axis=1).max())
-            assert float(zcdp_of(_layout.losses(design, mechanisms))) >= rho * (1 - 1e-12)
-        assert _layout.loss(design, dict.fromkeys(design.blocks, GeometricMechanism(1))) == (
+            assert float(zcdp_of(layout.losses(design, mechanisms))) >= rho * (1 - 1e-12)
+        assert layout.loss(design, dict.fromkeys(design.blocks, GeometricMechanism(1))) == (
             design.sensitivity
         )
         assert (
-            _layout.loss(design, design.mechanisms_for(6))
-            == _layout.loss(uneven, uneven.mechanisms_for(6))
+            layout.loss(design, design.mechanisms_for(6))
+            == layout.loss(uneven, uneven.mechanisms_for(6))
             == 6
         )
 
@@ -308,18 +310,18 @@ def test_a_rho_covers_every_split_of_an_individual() -> None:
     tree = Hierarchy(leaves | {"a": "r", "b": "r"}, leaves_only=True)
     design = tables.Design({"x": tree}, individual="who", l0=4)
     for rate in (Fraction(1, 3), Fraction(4)):
-        of_groups = _layout.losses(design, {(1,): GeometricMechanism(rate)})
+        of_groups = layout.losses(design, {(1,): GeometricMechanism(rate)})
         splits = (zcdp_of(Counter(rate * n for n in split)) for split in ((3, 1), (2, 2)))
         assert float(zcdp_of(of_groups)) >= max(map(float, splits))
     # As before where the worst split is known.
-    assert _layout.losses(design, {(1,): GeometricMechanism("1/3")}) == {1: 1, Fraction(1, 3): 1}
+    assert layout.losses(design, {(1,): GeometricMechanism("1/3")}) == {1: 1, Fraction(1, 3): 1}
 
 
 def test_what_is_moved_changes_no_grand_total() -> None:
     """It was booked twice, beside all that it changes: 8 for one record and two margins, not 6."""
     levels = {"x": ["a", "b"], "y": ["a", "b", "c"]}
     moved = tables.Design(levels, margins="all", neighbours="change")
-    assert (moved.sensitivity, _layout.change(moved)) == (6, 2)
+    assert (moved.sensitivity, layout.change(moved)) == (6, 2)
     rates = [each.rate for each in moved.mechanisms_for(1).values()]
     assert rates == [Fraction(1, 6)] * 4
     one = tables.Design({"x": ["a", "b"]}, margins="all", neighbours="change")
@@ -353,7 +355,7 @@ def test_every_choice_of_records_is_equally_likely(monkeypatch: pytest.MonkeyPat
     visits = pd.DataFrame({"who": [1, 1, 1], "town": ["a", "a", "b"]})
     for order in itertools.permutations(range(3)):
         words = np.array(order, np.uint64) << np.uint64(40)
-        monkeypatch.setattr(_contributions, "words", lambda _, words=words: words)
+        monkeypatch.setattr(contributions, "words", lambda _, words=words: words)
         found[tuple(design.count(visits)._nodes().tolist())] += 1
     # Of three pairs of records, one has both records of the first cell.
     assert found == {(2, 0): 2, (1, 1): 4}
@@ -395,7 +397,7 @@ def test_a_sum_that_wraps_around_stays_within_its_bounds() -> None:
     """It was below 0 then, and no bound held: as of 2**31 rows of an individual with 2**32 each."""
     design = tables.Design({"shop": ["A"]}, individual="who", l0=1, linf=100)
     zeros = np.zeros(2, np.int64)
-    _, records = _counting._bounded(design, zeros, zeros, np.array([2**62, 2**62]))
+    _, records = counting._bounded(design, zeros, zeros, np.array([2**62, 2**62]))
     assert records.tolist() == [0]
 
 
@@ -486,7 +488,7 @@ def test_a_limit_of_values_holds_for_any_records() -> None:
     totals = np.bincount(who, np.abs(n))
     order = np.argsort(who)
     for most in (1, 7, 900, 10**6):
-        kept = _contributions.spent(who[order], n[order], most)
+        kept = contributions.spent(who[order], n[order], most)
         sizes = np.bincount(who[order], np.abs(kept))
         assert (sizes == np.minimum(totals, most)).all()
         assert (kept * n[order] >= 0).all()
@@ -494,8 +496,8 @@ def test_a_limit_of_values_holds_for_any_records() -> None:
         # One record of each is cut, at most.
         cut = (kept != 0) & (kept != n[order])
         assert np.bincount(who[order], cut).max() <= 1
-    assert _contributions.spent(who[:0], n[:0], 1).size == 0
-    same = _contributions.spent(np.repeat(np.arange(99), 3), np.tile([3, -4, 2], 99), 5)
+    assert contributions.spent(who[:0], n[:0], 1).size == 0
+    same = contributions.spent(np.repeat(np.arange(99), 3), np.tile([3, -4, 2], 99), 5)
     assert len(np.unique(same.reshape(-1, 3), axis=0)) == 5
     data = pd.DataFrame({"a": ["x", "x", "z"], "who": [1, 1, 1], "n": [-9, 20, 70]})
     design = tables.Design({"a": ["x", "y"]}, individual="who", l1=40)

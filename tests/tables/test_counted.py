@@ -15,8 +15,9 @@ import pytest
 
 import geomdp
 from geomdp.accounting import Budget, Protects
-from geomdp.tables import Design, Hierarchy, _counted
-from geomdp.tables._fields import FIELDS, Field
+from geomdp.tables import Design, Hierarchy
+from geomdp.tables._facts import counted
+from geomdp.tables._facts.fields import FIELDS, Field
 
 PEOPLE = pd.DataFrame(
     {
@@ -84,7 +85,7 @@ def test_every_fact_is_compared_unless_its_field_says_where_it_may_differ() -> N
     """``combine`` forgot `neighbours`: a list of what it compares stood beside that of fields."""
     compared = {key for key, field in FIELDS.items() if not field.differs >= {*ASKED}}
     assert compared <= {*DIFFERENT}, "give two tables that differ in the new fact alone"
-    assert {*_counted._DEFINITION} == {*Protects._fields}
+    assert {*counted._DEFINITION} == {*Protects._fields}
 
 
 @pytest.mark.parametrize("comparison", ASKED)

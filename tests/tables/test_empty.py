@@ -12,16 +12,9 @@ import pytest
 
 from geomdp import GeometricMechanism, accuracy
 from geomdp.accounting import Budget
-from geomdp.tables import (
-    Design,
-    EmptyTableWarning,
-    Hierarchy,
-    NoisyGroups,
-    NoisyTable,
-    Top,
-    _empty,
-)
-from geomdp.tables._released import Released
+from geomdp.tables import Design, EmptyTableWarning, Hierarchy, NoisyGroups, NoisyTable, Top
+from geomdp.tables._results import empty
+from geomdp.tables._results.released import Released
 
 DAYS = [datetime.date(2026, 1, day) for day in range(1, 6)]
 TIMES = [datetime.datetime(2026, 1, day, 5) for day in range(1, 6)]
@@ -153,7 +146,7 @@ def test_many_counts_take_no_time() -> None:
     counts = np.zeros(10**4, np.int64)
     for total, wanted in ((0, True), (reach, True), (2 * reach, False)):
         counts[0] = total
-        assert _empty.reaches_zero(counts, mechanism) is wanted
+        assert empty.reaches_zero(counts, mechanism) is wanted
 
 
 @pytest.mark.parametrize("bounds", [None, (0, 9)])
@@ -161,7 +154,7 @@ def test_many_counts_take_no_time() -> None:
 def test_no_noise_is_no_doubt(scale: float, bounds: Any) -> None:
     mechanism = GeometricMechanism.from_scale(scale, bounds)
     for total in (0, 1):
-        assert _empty.reaches_zero(np.array([0, total]), mechanism) is (total == 0)
+        assert empty.reaches_zero(np.array([0, total]), mechanism) is (total == 0)
 
 
 def test_the_best_sum_decides() -> None:

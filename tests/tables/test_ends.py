@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from geomdp import GeometricMechanism, accuracy
 from geomdp.tables import Hierarchy
-from geomdp.tables._analysis import ends, weighted
-from geomdp.tables._analysis.ends import Ends
-from geomdp.tables._answers import Answers
-from geomdp.tables._axes import Axis
-from geomdp.tables._selection import rows_of
+from geomdp.tables._answers.answers import Answers
+from geomdp.tables._answers.selection import rows_of
+from geomdp.tables._facts.axes import Axis
+from geomdp.tables._math import ends, weighted
+from geomdp.tables._math.ends import Ends
 from test_answers import AREAS, Table, missed, outcomes, with_margin
 
 #: Levels that float64 has, that it has not, and that differ by less than it can tell.

@@ -33,7 +33,7 @@ from geomdp import GeometricMechanism, tables
 from geomdp._inputs import columns
 from geomdp._inputs.arrays import DTYPES
 from geomdp.keyed import ReleaseKey
-from geomdp.tables import _native
+from geomdp.tables._columns import native as _native
 from statistics_ import rejects
 from unsigned import accepting
 
@@ -995,7 +995,9 @@ def test_cells_and_their_records_are_drawn_uniformly(
             for order in orders
             for each in (*[[7] * len(order)] * ties, order)
         ]
-        monkeypatch.setattr(tables._contributions, "words", lambda _, words=words: words.pop(0))
+        monkeypatch.setattr(
+            tables._count.contributions, "words", lambda _, words=words: words.pop(0)
+        )
         kept = tables.bound_contributions(frame, "who", **bounds)
         found[tuple(kept["row"])] += 1
         assert not words
@@ -1008,8 +1010,10 @@ def test_ties_favour_no_item(monkeypatch: pytest.MonkeyPatch) -> None:
     for each in itertools.product(range(2), repeat=5):
         for order in itertools.permutations(range(5)):
             words = [np.array(each, np.uint64) << np.uint64(1), np.array(order, np.uint64)]
-            monkeypatch.setattr(tables._contributions, "words", lambda _, words=words: words.pop(0))
-            kept = tables._contributions.drawn(np.array([4, 4, 1, 1, 1]), 1)
+            monkeypatch.setattr(
+                tables._count.contributions, "words", lambda _, words=words: words.pop(0)
+            )
+            kept = tables._count.contributions.drawn(np.array([4, 4, 1, 1, 1]), 1)
             found[tuple(np.flatnonzero(kept).tolist())] += 1
     assert found == dict.fromkeys(itertools.product((0, 1), (2, 3, 4)), 2**5 * 120 // 6)
 
@@ -1017,8 +1021,8 @@ def test_ties_favour_no_item(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_orders_of_great_numbers() -> None:
     """One number for both would not fit int64."""
     major, minor = np.array([2**40, 3, 2**40, 3]), np.array([2**40, 2**40, 5, 1])
-    assert tables._contributions.sorted_by(major, minor).tolist() == [3, 1, 2, 0]
-    assert tables._contributions.sorted_by(major % 7, minor % 7).tolist() == [0, 2, 3, 1]
+    assert tables._count.contributions.sorted_by(major, minor).tolist() == [3, 1, 2, 0]
+    assert tables._count.contributions.sorted_by(major % 7, minor % 7).tolist() == [0, 2, 3, 1]
 
 
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])

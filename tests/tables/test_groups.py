@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 
 import geomdp
-from geomdp import GeometricMechanism, _identity, accounting, tables
-from geomdp.tables import _release
-from geomdp.tables._analysis import thresholds
-from geomdp.tables._native import LIBRARIES
+from geomdp import GeometricMechanism, accounting, tables
+from geomdp._ground import identity
+from geomdp.tables._columns.native import LIBRARIES
+from geomdp.tables._math import thresholds
+from geomdp.tables._release import steps
 from restated import restate
 from statistics_ import ALPHA
 
@@ -111,16 +112,16 @@ class Shifts:
 def test_every_cell_gets_noise_and_keeps_its_place(
     monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr(_release, "_CHUNK", 7)
+    monkeypatch.setattr(steps, "_CHUNK", 7)
     rng = np.random.default_rng(1)
     for _ in range(20):
         counts = rng.integers(0, 3, size) * rng.integers(0, 50, size)
         occupied = np.flatnonzero(counts)
         mechanism: Any = Shifts(5)
-        given, new = (occupied, counts[occupied]), _identity.Identity(_identity.fresh())
+        given, new = (occupied, counts[occupied]), identity.Identity(identity.fresh())
         known = tables.Design(range(size)), {(0,): mechanism}, None, 30, None
-        release = _release.Release(*known, new)
-        found = _release.draw(release, "pandas", given)
+        release = steps.Release(*known, new)
+        found = steps.draw(release, "pandas", given)
         cells, noisy = np.array(found.frame["level"]), found.counts
         assert np.concatenate(mechanism.seen).tolist() == counts.tolist()
         assert cells.tolist() == np.flatnonzero(counts + 5 >= 30).tolist()

@@ -19,12 +19,13 @@ import pyarrow as pa
 import pytest
 
 from exact import stated
-from geomdp import GeometricMechanism, _identity, accounting
-from geomdp._numerics import sums
+from geomdp import GeometricMechanism, accounting
+from geomdp._ground import identity as _identity
+from geomdp._numerics import sum_tails
 from geomdp.tables import Design, Hierarchy, NoisyTable
-from geomdp.tables._analysis import weighted
-from geomdp.tables._analysis.trees import LeastSquares, Tree
-from geomdp.tables._analysis.workload import Workload
+from geomdp.tables._math import weighted
+from geomdp.tables._math.trees import LeastSquares, Tree
+from geomdp.tables._math.workload import Workload
 from leaves import of_leaves
 from test_documents import COUNTIES
 from test_products import all_noise
@@ -220,7 +221,7 @@ def test_reaches_of_equal_noises_are_just_above_the_least(rate: Fraction, n: int
     weights, counts = np.ones(1), np.array([float(n)])
     terms = [weighted.Term(float(rate), weights, counts)]
     for level in (Fraction(1, 2), Fraction(1, 20), Fraction(1, 10**6)):
-        least = sums.reach(rate, {1: n}, level)
+        least = sum_tails.reach(rate, {1: n}, level)
         found = weighted.reach(terms, float(level))
         assert least <= math.floor(found)
         assert found <= least + 1 + 0.05 * math.sqrt(terms[0].variance)

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pytest
 
 from geomdp import tables
-from geomdp.tables import Design, _ids
+from geomdp.tables import Design
+from geomdp.tables._columns import ids as _ids
 
 Make = Callable[[list[Any]], Any]
 TOWNS = ["a", "b", "c"]

@@ -22,8 +22,11 @@ from hypothesis import strategies as st
 
 import geomdp
 from geomdp import cli
-from geomdp._inputs import parameters
-from geomdp.tables import Design, Hierarchy, _formats, _hierarchy, _levels
+from geomdp._ground import parameters
+from geomdp.tables import Design, Hierarchy
+from geomdp.tables._columns import levels as _levels
+from geomdp.tables._facts import hierarchy
+from geomdp.tables._publish import formats
 from leaves import of_leaves
 from published_kinds import RUN
 
@@ -555,7 +558,7 @@ def test_pairs_are_those_that_pass_one_by_one(pairs: list[tuple[Any, Any]]) -> N
     children, parents = [child for child, _ in pairs], [parent for _, parent in pairs]
 
     def joined(children: list[Any], parents: list[Any]) -> dict[Any, Any]:
-        names, above = _hierarchy._joined(*_hierarchy._pairs(children, parents))
+        names, above = hierarchy._joined(*hierarchy._pairs(children, parents))
         ends = [*names, None]
         return {name: ends[place] for name, place in zip(names, above.tolist(), strict=True)}
 
@@ -568,11 +571,11 @@ def test_pairs_are_those_that_pass_one_by_one(pairs: list[tuple[Any, Any]]) -> N
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.text(alphabet=f"a1',{RUN}", max_size=4), max_size=6))
 def test_cells_are_those_that_are_written_and_read_one_by_one(texts: list[str]) -> None:
-    written = _formats._each(_formats._escaped, texts)
-    assert written == [*map(_formats._escaped, texts)]
-    assert _formats._each(_formats._unescaped, written) == texts
-    slow = outcome(lambda: [*map(_formats._unescaped, texts)])
-    assert outcome(lambda: _formats._each(_formats._unescaped, texts)) == slow
+    written = formats._each(formats._escaped, texts)
+    assert written == [*map(formats._escaped, texts)]
+    assert formats._each(formats._unescaped, written) == texts
+    slow = outcome(lambda: [*map(formats._unescaped, texts)])
+    assert outcome(lambda: formats._each(formats._unescaped, texts)) == slow
 
 
 def stated(change: Any, folder: Path) -> Any:

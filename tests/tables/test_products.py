@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from geomdp._numerics import sums
-from geomdp.tables._analysis import products, weighted
-from geomdp.tables._analysis.products import Errors
-from geomdp.tables._analysis.trees import Tree
-from geomdp.tables._analysis.workload import Workload
+from geomdp._numerics import sum_tails
+from geomdp.tables._math import products, weighted
+from geomdp.tables._math.products import Errors
+from geomdp.tables._math.trees import Tree
+from geomdp.tables._math.workload import Workload
 from test_workload import Dense, cells_of, flat, functional, kron, shape_of
 
 #: The shares of the depths of a list, without its sum and with it.
@@ -201,10 +201,10 @@ def test_equal_weights_have_the_exact_bound() -> None:
     ones = whole(asked)
     for given, n in (([None, None], 1), ([None, ones[1]], 5), (ones, 30)):
         found = asked.joint([given], [1, 1]).reach([1.0], level)
-        assert found == sums.reach(Fraction(1, 3), {1: n}, Fraction(level))
+        assert found == sum_tails.reach(Fraction(1, 3), {1: n}, Fraction(level))
     one, other = np.eye(7)[1:3]
     found = asked.joint([[one, ones[1]], [other, ones[1]]], [0, 0]).reach([1.0, -1.0], level)
-    assert found == sums.reach(Fraction(1, 3), {1: 10}, Fraction(level))
+    assert found == sum_tails.reach(Fraction(1, 3), {1: 10}, Fraction(level))
 
 
 def test_counts_at_a_limit_say_nothing() -> None:

@@ -21,11 +21,13 @@ import pytest
 
 import geomdp
 from exact import stated
-from geomdp import GeometricMechanism, _identity, _new_file
+from geomdp import GeometricMechanism
+from geomdp._ground import identity, new_file
 from geomdp.accounting import Budget
-from geomdp.tables import Design, Hierarchy, _top
-from geomdp.tables._answers import Answers
-from geomdp.tables._native import LIBRARIES
+from geomdp.tables import Design, Hierarchy
+from geomdp.tables._answers.answers import Answers
+from geomdp.tables._columns.native import LIBRARIES
+from geomdp.tables._release import top as _top
 from geomdp.tables.streams import Stream
 from leaves import of_leaves
 from modules import PUBLIC, signature
@@ -114,7 +116,7 @@ def test_a_folder_that_takes_no_file_is_met_before_anything_is_paid(
     def denied(*_: Any) -> Any:
         raise PermissionError(errno.EACCES, "denied")
 
-    monkeypatch.setattr(_new_file, "open", denied, raising=False)
+    monkeypatch.setattr(new_file, "open", denied, raising=False)
     call = functools.partial(CALLS[name], save=tmp_path / "x.csv")
     refused(call, tmp_path, PermissionError, "denied")
 
@@ -199,7 +201,7 @@ def test_a_release_that_a_full_disk_stops_is_in_the_error(
 
     budget = Budget(epsilon=1)
     with monkeypatch.context() as patch:
-        patch.setattr(_new_file.os, "fsync", full)
+        patch.setattr(new_file.os, "fsync", full)
         with pytest.raises(OSError, match="no space left") as caught:
             CALLS[name](budget=budget, label="May", save=tmp_path / "x.csv")
     assert budget.spent == [("May", 1.0)]
@@ -310,8 +312,8 @@ def test_an_id_is_128_bits_of_the_operating_system(monkeypatch: pytest.MonkeyPat
         np.random.seed(1)
         found.add(FLAT.release(epsilon=1, label="May").id)
     assert len(found) == 50
-    monkeypatch.setattr(_identity.os, "urandom", lambda size: bytes(range(size)))
-    assert _identity.fresh() == "000102030405060708090a0b0c0d0e0f"
+    monkeypatch.setattr(identity.os, "urandom", lambda size: bytes(range(size)))
+    assert identity.fresh() == "000102030405060708090a0b0c0d0e0f"
 
 
 #: What two releases are asked, and nothing else of an answer takes a second one.

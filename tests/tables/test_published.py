@@ -26,9 +26,12 @@ import pytest
 from pyarrow import parquet
 
 import geomdp
-from geomdp import _new_file, tables
-from geomdp.tables import _footer, _published, _read
-from geomdp.tables._formats import Column
+from geomdp import tables
+from geomdp._ground import new_file
+from geomdp.tables._publish import footer as _footer
+from geomdp.tables._publish import published as _published
+from geomdp.tables._publish.formats import Column
+from geomdp.tables._reading import table_file
 from json_schema import errors
 from leaves import of_leaves
 from published_kinds import DESIGNS, PEOPLE, RELEASED, RUN, TREE
@@ -80,9 +83,9 @@ class Dying:
 def save(path: Path, counts: dict[str, Any], facts: Any, overwrite: bool, dying: Dying) -> bool:
     """Return whether a save comes to its end."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (_new_file, _published):
+        for module in (new_file, _published):
             patch.setattr(module, "os", dying)
-        patch.setattr(_new_file, "open", dying.dying(open), raising=False)
+        patch.setattr(new_file, "open", dying.dying(open), raising=False)
         try:
             _published.write(path, counts, facts, overwrite=overwrite)
         except Killed:
@@ -419,8 +422,8 @@ def test_mechanisms_that_repeat_are_refused(released: Any, tmp_path: Path) -> No
 
 
 def test_hostile_numbers_are_refused() -> None:
-    assert _read.fraction("1/10") == Fraction(1, 10)
-    assert _read.fraction("9" * 4000) == 10**4000 - 1
+    assert table_file.fraction("1/10") == Fraction(1, 10)
+    assert table_file.fraction("9" * 4000) == 10**4000 - 1
     for bad in (
         "1e999999999",
         "1.5",
@@ -436,7 +439,7 @@ def test_hostile_numbers_are_refused() -> None:
         0.5,
     ):
         with pytest.raises(ValueError, match="is not accepted: give an integer or a fraction"):
-            _read.fraction(bad)
+            table_file.fraction(bad)
 
 
 DESCRIPTIONS = [
@@ -577,8 +580,8 @@ import io, json, resource, sys, time
 import pyarrow.parquet
 import geomdp
 from geomdp import GeometricMechanism
-from geomdp.tables._files import parquet_file
-from geomdp.tables._files.delimited import DataError
+from geomdp.cli import _parquet_file as parquet_file
+from geomdp.cli._delimited import DataError
 
 def refused(path):
     start = time.process_time()

@@ -8,7 +8,7 @@ import pytest
 from read_without_geomdp import read
 
 import geomdp
-from geomdp.tables import _formats
+from geomdp.tables._publish import formats
 from published_kinds import RELEASED, RUN, ends_of_each
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +41,7 @@ def test_edited_rows_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "python/geomdp/tables/_page/page.js",
+        "python/geomdp/tables/_publish/page/page.js",
         "examples/readers/read_without_geomdp.py",
         "examples/readers/r/R/geomdp.R",
         "docs/guides/excel.md",
@@ -49,7 +49,7 @@ def test_edited_rows_are_refused(tmp_path: Path) -> None:
 )
 def test_all_readers_know_the_texts_that_spreadsheets_run(path: str) -> None:
     """Each has its own list of their first characters, and no other than the writer's."""
-    written = {first for first in CHARACTERS if _formats._escaped(first) != first}
+    written = {first for first in CHARACTERS if formats._escaped(first) != first}
     [listed] = re.findall(r"'[+*](\[[^]]+\])", (ROOT / path).read_text(encoding="utf-8"))
     assert {first for first in CHARACTERS if re.fullmatch(listed, first)} == written == {*RUN}
 

@@ -13,7 +13,7 @@ import pytest
 
 from geomdp import cli, tables
 from geomdp.accounting import Budget, _journal, _statement, zcdp
-from geomdp.tables import _page
+from geomdp.tables._publish import page as _page
 from geomdp.tables.streams import Stream
 from published_kinds import ABOUT
 

@@ -14,9 +14,13 @@ import pytest
 
 import geomdp
 from exact import stated
-from geomdp import GeometricMechanism, _identity, accounting, accuracy
-from geomdp.tables import Design, _layout, _release, _rest
-from geomdp.tables._rest import Rest
+from geomdp import GeometricMechanism, accounting, accuracy
+from geomdp._ground import identity
+from geomdp.tables import Design
+from geomdp.tables._facts import layout
+from geomdp.tables._release import steps
+from geomdp.tables._results import rest as _rest
+from geomdp.tables._results.rest import Rest
 from restated import restate
 from test_answers import outcomes
 
@@ -51,13 +55,13 @@ def test_the_row_sums_the_cells_that_have_no_row(most: int) -> None:
         counts = rng.integers(0, most + 1, 7) * rng.integers(0, 2, 7)
         occupied, shifts = np.flatnonzero(counts), rng.integers(-9, 9, 7)
         noise, own = Shifts(*shifts.tolist()), Shifts(11)
-        new = _identity.Identity(_identity.fresh())
-        release = _release.Release(
+        new = identity.Identity(identity.fresh())
+        release = steps.Release(
             *(Design(range(7)), {(0,): noise}, None, 3, None, new),  # type: ignore[arg-type]
             Rest((99,), own),  # type: ignore[arg-type]
         )
         counts = counts // 8
-        found: Any = _release.draw(release, None, (occupied, counts[occupied]))
+        found: Any = steps.draw(release, None, (occupied, counts[occupied]))
         shown = counts + shifts >= 3
         assert own.seen == [[counts[~shown].sum()]]
         assert next(iter(found._levels().values())).listed() == [*np.flatnonzero(shown), 99]
@@ -228,7 +232,7 @@ def test_one_individual_changes_no_sum_of_cells_by_more(neighbours: Any, limits:
         for size in range(4)
         for chosen in itertools.combinations(range(3), size)
     ]
-    assert max(changes) == _layout.change_of_sum(design)
+    assert max(changes) == layout.change_of_sum(design)
 
 
 @pytest.mark.parametrize("counts", [((3, 2), (2, 2)), ((0, 0), (1, 1)), ((2, 5), (3, 4))])
@@ -272,7 +276,7 @@ def test_the_row_has_its_part_of_epsilon_and_is_booked() -> None:
         )
         assert release.epsilon == 2
         assert [loss for _, loss in budget.spent] == [2]
-        most = _layout.change_of_sum(design)
+        most = layout.change_of_sum(design)
         assert release._rest.mechanism.rate == Fraction(1, 5) / most
         [groups] = release.mechanisms.values()
         assert groups.rate == Fraction(9, 5) / design.sensitivity

@@ -13,9 +13,10 @@ import pytest
 
 import geomdp
 from geomdp import GeometricMechanism, accounting, accuracy
-from geomdp.tables import Design, _layout, _rounding
-from geomdp.tables._analysis.workload import Workload
-from geomdp.tables._axes import Axis
+from geomdp.tables import Design
+from geomdp.tables._facts import layout, rounding
+from geomdp.tables._facts.axes import Axis
+from geomdp.tables._math.workload import Workload
 from published_kinds import DESIGNS, PEOPLE, RELEASED
 from restated import restate
 from test_answers import LISTS, Table, missed, outcomes, small
@@ -27,7 +28,7 @@ STEPS = [2, 3, 4, 5, 7, 10, 100, 2**31]
 
 def moved(of: Any, step: int) -> Any:
     """Return a table of a test with its noisy counts rounded."""
-    of._values, of._rounded = _rounding.nearest(of._values, step), step
+    of._values, of._rounded = rounding.nearest(of._values, step), step
     return of
 
 
@@ -39,7 +40,7 @@ def test_the_nearest_multiple_or_the_even_one_of_two(step: int) -> None:
     edges = [LIMITS.min, LIMITS.max, *(LIMITS.min + n for n in (1, 2, 5, step, step + 1))]
     edges += [LIMITS.max - n for n in (1, 2, 5, step, step + 1)]
     counts = [*range(-60, 61), *edges, *(n * step + step // 2 for n in range(-5, 5))]
-    found = _rounding.nearest(np.array(counts), step).tolist()
+    found = rounding.nearest(np.array(counts), step).tolist()
     for count, each in zip(counts, found, strict=True):
         # Python rounds fractions so, too.
         wanted = step * round(Fraction(count, step))
@@ -47,9 +48,9 @@ def test_the_nearest_multiple_or_the_even_one_of_two(step: int) -> None:
             wanted = count
         assert each == min(max(wanted, LIMITS.min), LIMITS.max)
         if abs(count) < 2**62:
-            assert abs(each - count) <= _rounding.half(step) <= step / 2
-    assert _rounding.is_nearest(np.array(found), step)
-    assert not _rounding.is_nearest(np.array([step, step + 1]), step)
+            assert abs(each - count) <= rounding.half(step) <= step / 2
+    assert rounding.is_nearest(np.array(found), step)
+    assert not rounding.is_nearest(np.array([step, step + 1]), step)
 
 
 def test_a_count_that_noise_may_have_moved_to_a_limit_opens_its_interval() -> None:
@@ -88,7 +89,7 @@ def test_reaches_grow_by_the_weights_times_half_a_step(
     for by in [("x", "y"), "y", ()]:
         plain, rounded = table(shape, Fraction(1, 2)), table(shape, Fraction(1, 2))
         rounded._rounded = step
-        rows = plain._asked(geomdp.tables._selection.rows_of(plain.design._axes, by), {})
+        rows = plain._asked(geomdp.tables._answers.selection.rows_of(plain.design._axes, by), {})
         wider = rounded._asked(rows.rows, {})
         level = rows.level(0.05, 1)
         narrow = rows.reaches((1,), level)
@@ -156,7 +157,7 @@ def test_intervals_of_rounded_counts_hold_over_all_noise(
 def test_without_the_step_intervals_do_not_hold() -> None:
     """The test above can fail: of counts that are rounded in one direction."""
     found, masses = small(Axis("x", [0, 1]), [7, 7], Fraction(3), 5)
-    found._values = _rounding.nearest(found._values, 5)
+    found._values = rounding.nearest(found._values, 5)
     assert missed(found.total("outcome", alpha=0.1), 14, masses) > 0.5
     found._rounded = 5
     del found.__dict__["_workload"]
@@ -188,7 +189,7 @@ def test_two_releases_of_other_steps_hold(epsilon: Any, monkeypatch: pytest.Monk
         assert missed(answer, value, masses) <= 0.1
     same = Table(one.design._axes, one.true, epsilon, noise[:, :2])
     # Both have one design, which is none of a file.
-    monkeypatch.setattr(_layout, "united", lambda design, _: design)
+    monkeypatch.setattr(layout, "united", lambda design, _: design)
     both = one.combine(same).intervals(alpha=0.1)
     assert missed(both.iloc[::2], 12, masses) <= 0.1
 
@@ -264,7 +265,7 @@ def test_a_file_states_its_step_and_answers_by_it(name: str, ending: str, tmp_pa
     release.save(path, rounded=5)
     assert list(release.to_dict().values()) == before
     found = geomdp.read(path)
-    wanted = _rounding.nearest(np.array(before), 5).tolist()
+    wanted = rounding.nearest(np.array(before), 5).tolist()
     assert list(found.to_dict().values()) == wanted
     assert json.loads((tmp_path / f"a.{ending}.json").read_text())["geomdp"]["rounded"] == 5
     assert found.epsilon == release.epsilon
@@ -291,7 +292,7 @@ def test_a_release_is_saved_rounded_and_refused_before_it_is_paid(tmp_path: Path
     assert (budget.spent, list(tmp_path.iterdir())) == ([], [])
     release = counted.release(epsilon=1, save=tmp_path / "a.csv", rounded=10)
     assert release._rounded is None
-    wanted = _rounding.nearest(release.counts, 10)
+    wanted = rounding.nearest(release.counts, 10)
     assert (geomdp.read(tmp_path / "a.csv").counts == wanted).all()
 
 

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from geomdp.tables import Design, Hierarchy, _rounding, _selection
-from geomdp.tables._analysis import ends
+from geomdp.tables import Design, Hierarchy
+from geomdp.tables._answers import selection
+from geomdp.tables._facts import rounding
+from geomdp.tables._math import ends
 
 EXACT, LIMITS = int(ends.EXACT), np.iinfo(np.int64)
 PATHS = ["N/o/1", "N/o/2", "N/a/3", "S/b/4", "S/b/5"]
@@ -43,7 +45,7 @@ def test_a_part_of_a_selection_has_no_cell_beside_it(leaves_only: bool) -> None:
         for place in places
         for sex in ([], ["f"], ["both"])
     ]
-    chosen = [_selection.choose(axes, "levels", each, _selection._NO_ROWS) for each in asked]
+    chosen = [selection.choose(axes, "levels", each, selection._NO_ROWS) for each in asked]
     inside = [
         {
             *itertools.product(
@@ -56,7 +58,7 @@ def test_a_part_of_a_selection_has_no_cell_beside_it(leaves_only: bool) -> None:
         for each in asked
     ]
     for one, other in itertools.product(range(len(asked)), repeat=2):
-        is_part = _selection.is_part(axes, chosen[one], chosen[other])
+        is_part = selection.is_part(axes, chosen[one], chosen[other])
         assert is_part == (inside[one] <= inside[other]), (asked[one], asked[other])
 
 
@@ -69,7 +71,7 @@ def test_a_part_of_a_selection_has_no_cell_beside_it(leaves_only: bool) -> None:
 @example([Fraction(EXACT + 1)])
 def test_weights_are_off_by_no_more_than_they_say(values: list[Fraction]) -> None:
     given = dict(enumerate(values, 1))
-    found, unit, off = _selection.weights_of(len(values) + 1, given)
+    found, unit, off = selection.weights_of(len(values) + 1, given)
     wrong = [abs(Fraction(found[node]) * unit - each) for node, each in given.items()]
     assert found[0] == 0
     assert off == max(wrong)
@@ -87,9 +89,9 @@ def test_counts_at_limits_of_int64_are_moved_up_to_the_bounds(bounds: tuple[int,
     numbers = [*(-n for n in near), *near, *(LIMITS.min + n for n in near)]
     numbers += [LIMITS.max - n for n in near]
     pairs = np.array([*itertools.product(numbers, repeat=2)])
-    found = _rounding.moved(pairs[:, 0], pairs[:, 1], bounds).tolist()
+    found = rounding.moved(pairs[:, 0], pairs[:, 1], bounds).tolist()
     least, most = bounds
     assert found == [min(max(count + move, least), most) for count, move in pairs.tolist()]
-    assert _rounding.moved(pairs[:, 0], 3, bounds).tolist() == [
+    assert rounding.moved(pairs[:, 0], 3, bounds).tolist() == [
         min(max(count + 3, least), most) for count, _ in pairs.tolist()
     ]

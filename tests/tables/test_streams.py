@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 import geomdp
 from exact import stated
 from geomdp import GeometricMechanism, accuracy
-from geomdp._numerics import moments
+from geomdp._numerics import count_moments
 from geomdp.accounting import Budget, _journal
 from geomdp.tables import Design
-from geomdp.tables._analysis import span_trees
+from geomdp.tables._math import span_trees
 from geomdp.tables.streams import Stream
 
 Counts = NDArray[np.int64]
@@ -96,7 +96,7 @@ def test_spans_take_the_fewest_nodes(horizon: int, arity: int) -> None:
 def test_arity_has_the_least_mean_variance(horizon: int, epsilon: Fraction) -> None:
     """Of all arities, which by the test above is that of the fewest nodes of each span."""
     found = {
-        (arity, levels): total * moments.unbounded(epsilon / levels).variance
+        (arity, levels): total * count_moments.unbounded(epsilon / levels).variance
         for arity in range(2, horizon + 2)
         for levels, total in enumerate(span_trees.total_nodes(horizon, arity), 1)
     }

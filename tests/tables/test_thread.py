@@ -25,8 +25,8 @@ from matplotlib import pyplot
 import geomdp
 from geomdp import GeometricMechanism, accounting, tables
 from geomdp.tables import Design
+from geomdp.tables._columns.native import LIBRARIES
 from geomdp.tables._engines import CLUSTERS
-from geomdp.tables._native import LIBRARIES
 
 MAKERS: dict[str, Callable[[Any], Any]] = {
     "pandas": pd.DataFrame,
@@ -172,7 +172,7 @@ def test_cells_are_drawn_uniformly(monkeypatch: pytest.MonkeyPatch) -> None:
     found: Any = collections.Counter()
     for order in itertools.permutations(range(3)):
         words = np.array(order, np.uint64)
-        monkeypatch.setattr(tables._contributions, "words", lambda _, words=words: words)
+        monkeypatch.setattr(tables._count.contributions, "words", lambda _, words=words: words)
         found[tuple(rows(design.count(records)))] += 1
     assert found == {(1, 0, 0): 2, (0, 1, 0): 2, (0, 0, 1): 2}
 

@@ -16,7 +16,7 @@ import pytest
 import geomdp
 from exact import stated
 from geomdp import GeometricMechanism, tables, testing
-from geomdp._inputs import parameters
+from geomdp._ground import parameters
 from geomdp._noise import errors_of
 from geomdp.accounting import Budget
 from geomdp.keyed import ReleaseKey

@@ -13,7 +13,7 @@ import pytest
 import geomdp
 from geomdp import GeometricMechanism, accounting, tables
 from geomdp._inputs.arrays import DTYPES
-from geomdp.tables._analysis import largest
+from geomdp.tables._math import largest
 from restated import restate
 from statistics_ import rejects
 

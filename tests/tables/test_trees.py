@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import optimize
 
-from geomdp.tables._analysis import trees
+from geomdp.tables._math import trees
 
 Ints = NDArray[np.int64]
 Problem = tuple[Ints, Ints, NDArray[np.float64]]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geomdp.tables._analysis import products, weighted
-from geomdp.tables._analysis.trees import Tree
-from geomdp.tables._analysis.workload import UndeterminedError, Workload
+from geomdp.tables._math import products, weighted
+from geomdp.tables._math.trees import Tree
+from geomdp.tables._math.workload import UndeterminedError, Workload
 
 
 def flat(n: int) -> Tree:

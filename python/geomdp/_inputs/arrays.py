@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._inputs import parameters
-from geomdp._inputs.parameters import is_integer
+from geomdp._ground import parameters
+from geomdp._ground.parameters import is_integer
 
 Array: TypeAlias = NDArray[np.integer[Any]]
 #: Writes noisy counts from one contiguous array to another: (counts, out). If it fails, what it has

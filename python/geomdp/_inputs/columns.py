@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._extras import installed_by
-from geomdp._inputs import parameters
+from geomdp._ground import parameters
+from geomdp._ground.extras import installed_by
 from geomdp._inputs.arrays import DTYPES, Array
 
 #: Returns a noisy array.

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from geomdp._inputs import columns, parameters
+from geomdp._ground import parameters
+from geomdp._ground.notebook import showable
+from geomdp._inputs import columns
 from geomdp._inputs.columns import is_column
-from geomdp._notebook import showable
 
 
 @showable

@@ -6,8 +6,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from geomdp._extras import installed_by
-from geomdp._inputs import parameters
+from geomdp._ground import parameters
+from geomdp._ground.extras import installed_by
 
 #: A function of the number of counts done since its last call, or True for a bar of tqdm.
 Progress: TypeAlias = bool | Callable[[int], object]

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomdp._ground.parameters import Check, Real
 from geomdp._inputs import arrays, labels
-from geomdp._inputs.parameters import Check, Real
 
 #: One number, or an array of numbers, which are broadcast.
 Numbers: TypeAlias = Real | ArrayLike | Sequence[Real]

@@ -18,7 +18,7 @@ from functools import cache, cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._numerics import decimals
+from geomdp._ground import decimals
 from geomdp.certificate import FLOOR, SLACK
 
 #: Each positive loss, and how many releases have it.

@@ -10,7 +10,7 @@ import math
 from decimal import Context, Decimal, getcontext, localcontext
 from fractions import Fraction
 
-from geomdp._numerics import decimals
+from geomdp._ground import decimals
 from geomdp.certificate import Certificate
 
 #: The relative margin of results rounded to the safe side; it exceeds the error of 40 digits.

@@ -21,7 +21,7 @@ depend on earlier outputs only at delta 0; otherwise fix them in advance.
 from geomdp.accounting._bookings import Booking, Protects
 from geomdp.accounting._budget import Budget
 from geomdp.accounting._compose import compose, compose_delta, rdp, split, zcdp
-from geomdp.accounting._distribution import LossDistribution, loss_distribution
+from geomdp.accounting._losses import LossDistribution, loss_distribution
 
 __all__ = [
     "compose",

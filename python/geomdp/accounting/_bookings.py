@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from geomdp._inputs import parameters
+from geomdp._ground import parameters
 from geomdp._numerics import composition
 
 #: Names of groups that a release is for; None for everyone.

@@ -11,12 +11,11 @@ from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any, Literal
 
-from geomdp import _notebook
-from geomdp._inputs import parameters
-from geomdp._inputs.parameters import Integer, Real
+from geomdp._ground import decimals, notebook, parameters
+from geomdp._ground.parameters import Integer, Real
+from geomdp._ground.uncopied import Uncopied, Withheld, unseen
 from geomdp._noise import exact_loss
-from geomdp._numerics import composition, decimals
-from geomdp._uncopied import Uncopied, Withheld, unseen
+from geomdp._numerics import composition
 from geomdp.accounting._bookings import (
     Asked,
     Booking,
@@ -30,17 +29,17 @@ from geomdp.accounting._bookings import (
     declared,
 )
 from geomdp.accounting._compose import Losses, delta_of, groups_of, zcdp_of
-from geomdp.accounting._distribution import LossDistribution
 from geomdp.accounting._journal import absolute
 from geomdp.accounting._ledger import Ledger
-from geomdp.accounting._plan import Plan, listed, unlisted
+from geomdp.accounting._losses import LossDistribution
+from geomdp.accounting._planned import Plan, listed, unlisted
 from geomdp.mechanism import GeometricMechanism, as_mechanism, rehearse
 
 #: What a ledger has for limits that its budget does without.
 _ABSENT = {"epsilon": "None", "delta": "0", "losses": "None", "rho": "None", "groups": []}
 
 
-@_notebook.showable
+@notebook.showable
 class Budget(Uncopied):
     """A limit on the total privacy loss, which refuses releases that would exceed it.
 
@@ -653,7 +652,7 @@ class Budget(Uncopied):
         for n, each in enumerate(self.history, 1):
             named = "" if each.groups is None else f" ({parameters.shown(each.groups)})"
             rows[f"{n}. {each.label or ''}{named}"] = decimals.least(each.loss)
-        return _notebook.table(repr(self)[1:-1], rows)
+        return notebook.table(repr(self)[1:-1], rows)
 
 
 def as_budget(value: Any) -> Budget:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from geomdp._inputs import parameters
-from geomdp._inputs.parameters import Integer, Real
-from geomdp._numerics import composition, decimals
+from geomdp._ground import decimals, parameters
+from geomdp._ground.parameters import Integer, Real
+from geomdp._numerics import composition
 
 MOST_RELEASES = 10**9
 

@@ -35,11 +35,10 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from geomdp import _foreign
-from geomdp._identity import Identity, fresh, stated
-from geomdp._inputs import parameters
-from geomdp._lock import leads_to, locked
-from geomdp._new_file import new_file, sync_folder
+from geomdp._ground import foreign, parameters
+from geomdp._ground.identity import Identity, fresh, stated
+from geomdp._ground.lock import leads_to, locked
+from geomdp._ground.new_file import new_file, sync_folder
 
 if sys.platform == "darwin":
     import fcntl
@@ -281,7 +280,7 @@ class Journal(ABC):
     @contextmanager
     def _opened(self, mode: Any) -> Iterator[io.FileIO]:
         refusal = self._refused(f"is no {self._kind} of geomdp")
-        with _foreign.opened(self._path, mode, refusal) as file:
+        with foreign.opened(self._path, mode, refusal) as file:
             yield file
 
     def checked(self, parse: Callable[..., Any], *arguments: Any) -> Any:
@@ -289,7 +288,7 @@ class Journal(ABC):
         try:
             return parse(*arguments)
         except (LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise self._damaged(_foreign.said(error)) from None
+            raise self._damaged(foreign.said(error)) from None
 
     def _damaged(self, why: object) -> ValueError:
         return self._refused(f"is damaged, or no {self._kind} of geomdp: {why}")

@@ -10,8 +10,8 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
-from geomdp._identity import stated
-from geomdp._inputs import parameters
+from geomdp._ground import parameters
+from geomdp._ground.identity import stated
 from geomdp._numerics import composition
 from geomdp.accounting._bookings import (
     Asked,

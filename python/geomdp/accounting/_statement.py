@@ -7,12 +7,12 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from geomdp._inputs import parameters
-from geomdp._numerics import composition, decimals
+from geomdp._ground import decimals, parameters
+from geomdp._numerics import composition
 from geomdp.accounting._bookings import Booking, Memory
 from geomdp.accounting._budget import Budget, as_budget
 from geomdp.accounting._ledger import Ledger
-from geomdp.accounting._plan import Plan
+from geomdp.accounting._planned import Plan
 
 
 class Statement(NamedTuple):

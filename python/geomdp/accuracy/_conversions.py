@@ -7,9 +7,9 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
-from geomdp._inputs import parameters
-from geomdp._inputs.parameters import Check
-from geomdp._numerics import broadcast, decimals, tails
+from geomdp._ground import decimals, parameters
+from geomdp._ground.parameters import Check
+from geomdp._numerics import broadcast, tails
 from geomdp._numerics.broadcast import Numbers
 
 Method: TypeAlias = Literal["exact", "ceiling", "continuous"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from geomdp._inputs import labels, parameters
-from geomdp._inputs.parameters import Integer, Real
+from geomdp._ground import parameters
+from geomdp._ground.parameters import Integer, Real
+from geomdp._ground.uncopied import unseen
+from geomdp._inputs import labels
 from geomdp._noise import Noise, as_counts, as_noise, errors_of, limits
-from geomdp._numerics import releases, tails
-from geomdp._uncopied import unseen
+from geomdp._numerics import one_count, tails
 
 
 @unseen
@@ -55,13 +56,13 @@ def simultaneous_accuracy(
     found = as_noise(mechanism)
     if counts is None:
         n = parameters.at_least("n", n, 0)
-        return releases.worst_accuracy(errors_of(found), tails.share(level, n)) if n else 0
+        return one_count.worst_accuracy(errors_of(found), tails.share(level, n)) if n else 0
     [counts], _ = labels.detach(counts=counts)
     array = as_counts(found, counts)
     ends = limits(found, array.dtype)
     if not array.size:
         return 0
-    return releases.simultaneous_accuracy(errors_of(found, array.dtype), ends, array, level)
+    return one_count.simultaneous_accuracy(errors_of(found, array.dtype), ends, array, level)
 
 
 def relative_accuracy(mechanism: Noise | Real, alpha: Real = 0.05, *, ratio: Real) -> int:
@@ -93,7 +94,7 @@ def relative_accuracy(mechanism: Noise | Real, alpha: Real = 0.05, *, ratio: Rea
         parameters.positive_fraction("ratio", ratio),
     )
     if isinstance(mechanism, Noise):
-        reach = releases.worst_accuracy(errors_of(mechanism), level)
+        reach = one_count.worst_accuracy(errors_of(mechanism), level)
     else:
         reach = tails.least(parameters.positive_fraction("epsilon", mechanism), level)
     return math.ceil(reach / share)

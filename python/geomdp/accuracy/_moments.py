@@ -6,10 +6,11 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
-from geomdp._inputs import arrays, labels, parameters
+from geomdp._ground import parameters
+from geomdp._ground.uncopied import unseen
+from geomdp._inputs import arrays, labels
 from geomdp._noise import Noise, as_counts, limits
-from geomdp._numerics import moments
-from geomdp._uncopied import unseen
+from geomdp._numerics import count_moments
 
 Distribution: TypeAlias = Literal["censored", "truncated", "folded"]
 
@@ -89,7 +90,7 @@ def _moment(mechanism: Noise, counts: Any, distribution: Any, name: str) -> Any:
     array = as_counts(mechanism, counts)
     lower, upper = ends = limits(mechanism, array.dtype)
     rate = mechanism.rate if isinstance(mechanism.rate, Fraction) else None
-    if rate and (far := lower + moments.reach(rate)) < (last := upper + lower - far):
+    if rate and (far := lower + count_moments.reach(rate)) < (last := upper + lower - far):
         # All counts far from both bounds have the same moments, so take one of them.
         array = array.copy()
         array[(array > far) & (array <= last)] = far
@@ -101,12 +102,12 @@ def _moment(mechanism: Noise, counts: Any, distribution: Any, name: str) -> Any:
     return at(int(counts)) if parameters.is_integer(counts) else labelled(arrays.of_each(array, at))
 
 
-def _of_folded(rate: Fraction | None, lower: int, upper: int, count: int) -> moments.Moments:
-    return moments.of_folded(rate, (2 * lower, 2 * upper), count)
+def _of_folded(rate: Fraction | None, lower: int, upper: int, count: int) -> count_moments.Moments:
+    return count_moments.of_folded(rate, (2 * lower, 2 * upper), count)
 
 
-_DISTRIBUTIONS: dict[str, Callable[[Fraction | None, int, int, int], moments.Moments]] = {
-    "censored": moments.of_censored,
-    "truncated": moments.of_truncated,
+_DISTRIBUTIONS: dict[str, Callable[[Fraction | None, int, int, int], count_moments.Moments]] = {
+    "censored": count_moments.of_censored,
+    "truncated": count_moments.of_truncated,
     "folded": _of_folded,
 }

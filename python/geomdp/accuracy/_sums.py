@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from geomdp._inputs import arrays, labels, parameters
-from geomdp._inputs.parameters import Integer, Real
+from geomdp._ground import parameters
+from geomdp._ground.parameters import Integer, Real
+from geomdp._inputs import arrays, labels
 from geomdp._noise import Noise, as_noise, as_released, errors_of
-from geomdp._numerics import ratios, releases, sums, tails
+from geomdp._numerics import one_count, ratio_tails, sum_tails, tails
 
 
 def sum_accuracy(mechanism: Noise, n: Integer, alpha: Real = 0.05) -> int:
@@ -57,7 +58,7 @@ def sum_accuracy(mechanism: Noise, n: Integer, alpha: Real = 0.05) -> int:
             "same sign and add up; give a mechanism without bounds"
         )
     level = _ideal_level(level, [(mechanism, arrays.dtype_for(None), n)])
-    return sums.reach(_rate(mechanism), {1: n}, level) if n else 0
+    return sum_tails.reach(_rate(mechanism), {1: n}, level) if n else 0
 
 
 def sum_confidence_interval(
@@ -138,13 +139,13 @@ def sum_confidence_interval(
     total = sum(w * x for w, x in pairs)
     if not pairs:
         return total, total
-    floor, ceiling = releases.possible((least, greatest), array.dtype)
+    floor, ceiling = one_count.possible((least, greatest), array.dtype)
     # No noise moved a count by more than this to a bound; without bounds, any distance is possible.
     moved = (greatest - least) * sum(size * n for size, n in sizes.items())
     if mechanism.bounds is not None:
         moved = tails.least(_rate(mechanism), level * _ONE_BY_ONE, len(pairs))
         level -= level * _ONE_BY_ONE
-    reach = 0 if mechanism.rate == math.inf else sums.reach(_rate(mechanism), sizes, level)
+    reach = 0 if mechanism.rate == math.inf else sum_tails.reach(_rate(mechanism), sizes, level)
 
     def room(sign: int) -> int:
         """Return how far the true sum may be below the released one, or with sign -1 above."""
@@ -253,8 +254,8 @@ def ratio_confidence_interval(
     one, two = (
         ([int(x) for x in each] for each in zip(*pairs, strict=True)) if pairs.size else ((), ())
     )
-    lows = [-x for x in ratios.greatest([-x for x in one], two, rates, half)]
-    highs = ratios.greatest(one, two, rates, half)
+    lows = [-x for x in ratio_tails.greatest([-x for x in one], two, rates, half)]
+    highs = ratio_tails.greatest(one, two, rates, half)
     found = list(map(at, one, two, lows, highs))
     if parameters.is_integer(numerator) and parameters.is_integer(denominator):
         return found[0]
@@ -277,13 +278,13 @@ def _far(
     """
     noisy = mechanism.rate != math.inf
     reach = tails.least(_rate(mechanism), 2 * half) if noisy else 0
-    ends = zip(outputs, releases.possible(outputs, dtype), strict=True)
+    ends = zip(outputs, one_count.possible(outputs, dtype), strict=True)
     return [reach if bound != last else 0 if noisy else -1 for bound, last in ends]
 
 
 def _rate(mechanism: Noise) -> Fraction:
     rate = mechanism.rate
-    return rate if isinstance(rate, Fraction) else sums.NO_NOISE
+    return rate if isinstance(rate, Fraction) else sum_tails.NO_NOISE
 
 
 def _ideal_level(level: Fraction, sampled: Sequence[tuple[Noise, np.dtype[Any], int]]) -> Fraction:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from geomdp._inputs import labels, parameters
+from geomdp._ground import parameters
+from geomdp._inputs import labels
 from geomdp._noise import as_released
 from geomdp._numerics import inverse
 from geomdp.mechanism import GeometricMechanism, as_mechanism

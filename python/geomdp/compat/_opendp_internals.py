@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
-from geomdp._extras import tried
+from geomdp._ground.extras import tried
 
 tried("opendp", "0.17")  # Before the imports, which a later version may not have.
 

@@ -17,12 +17,13 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from geomdp._inputs import arrays, parameters
+from geomdp._ground import parameters
+from geomdp._ground.notebook import showable
+from geomdp._ground.uncopied import unseen
+from geomdp._inputs import arrays
 from geomdp._inputs.arrays import Array
 from geomdp._kernel import core
-from geomdp._notebook import showable
-from geomdp._numerics import moments
-from geomdp._uncopied import unseen
+from geomdp._numerics import count_moments
 from geomdp.mechanism import GeometricMechanism, core_of
 
 __all__ = ["Geometric", "GeometricTruncated", "GeometricFolded"]
@@ -218,8 +219,8 @@ class Geometric:
         limits = np.iinfo(array.dtype)
         return arrays.of_each(array, lambda x: self._moments_at(x, limits)[moment])
 
-    def _moments_at(self, x: int, limits: np.iinfo[Any]) -> moments.Moments:
-        return moments.of_censored(self._rate, int(limits.min), int(limits.max), x)
+    def _moments_at(self, x: int, limits: np.iinfo[Any]) -> count_moments.Moments:
+        return count_moments.of_censored(self._rate, int(limits.min), int(limits.max), x)
 
     def _limits_of(self, value: Any) -> np.iinfo[Any]:
         """Return the limits of the dtype for a single count."""
@@ -338,8 +339,8 @@ class GeometricTruncated(_Bounded):
         greatest = limits.max if upper == _INF else upper // 2
         return int(least), int(greatest)
 
-    def _moments_at(self, x: int, limits: np.iinfo[Any]) -> moments.Moments:
-        return moments.of_censored(self._rate, *self._reach(limits), x)
+    def _moments_at(self, x: int, limits: np.iinfo[Any]) -> count_moments.Moments:
+        return count_moments.of_censored(self._rate, *self._reach(limits), x)
 
 
 class GeometricFolded(_Bounded):
@@ -394,10 +395,10 @@ class GeometricFolded(_Bounded):
         ratio = None if self._rate is None else self._rate.as_integer_ratio()
         return core.Folded(ratio, self._reach(limits))
 
-    def _moments_at(self, x: int, limits: np.iinfo[Any]) -> moments.Moments:
+    def _moments_at(self, x: int, limits: np.iinfo[Any]) -> count_moments.Moments:
         if self._twice == (-_INF, _INF):
             return super()._moments_at(x, limits)
-        return moments.of_folded(self._rate, self._reach(limits), x)
+        return count_moments.of_folded(self._rate, self._reach(limits), x)
 
 
 def _is_infinite(value: Any) -> bool:

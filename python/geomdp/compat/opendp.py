@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from geomdp._extras import installed_by
-from geomdp._inputs import arrays, parameters
+from geomdp._ground import decimals, parameters
+from geomdp._ground.extras import installed_by
+from geomdp._ground.notebook import showable
+from geomdp._ground.uncopied import unseen
+from geomdp._inputs import arrays
 from geomdp._noise import exact_loss
-from geomdp._notebook import showable
-from geomdp._numerics import decimals
-from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, saturating
 
 with installed_by("geomdp[opendp]"):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from geomdp._inputs import parameters
-from geomdp._numerics import broadcast, decimals, tails
+from geomdp._ground import decimals, parameters
+from geomdp._numerics import broadcast, tails
 from geomdp._numerics.broadcast import Numbers
 
 __all__ = ["discrete_laplacian_scale_to_accuracy", "accuracy_to_discrete_laplacian_scale"]

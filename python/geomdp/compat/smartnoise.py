@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 import geomdp.accuracy
-from geomdp._inputs import parameters
-from geomdp._inputs.parameters import Integer, Real
-from geomdp._uncopied import unseen
+from geomdp._ground import parameters
+from geomdp._ground.parameters import Integer, Real
+from geomdp._ground.uncopied import unseen
 from geomdp.mechanism import GeometricMechanism
 
 __all__ = [

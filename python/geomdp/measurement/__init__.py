@@ -22,17 +22,7 @@ A type ``T`` is a numpy dtype (``np.int32``, ``"int32"``), a name with the size 
 
 from types import FunctionType
 
-from geomdp.measurement import _counting, _domains, _geometric, _metrics, _steps
-from geomdp.measurement._counting import (
-    make_count,
-    make_count_by_bins,
-    make_count_by_categories,
-    make_sum,
-    then_count,
-    then_count_by_bins,
-    then_count_by_categories,
-    then_sum,
-)
+from geomdp.measurement import _domains, _geometric, _metrics, _pipeline, _transformations
 from geomdp.measurement._domains import AllDomain, VectorDomain, atom_domain, vector_domain
 from geomdp.measurement._geometric import make_base_geometric, make_geometric, then_geometric
 from geomdp.measurement._metrics import (
@@ -45,7 +35,17 @@ from geomdp.measurement._metrics import (
     max_divergence,
     symmetric_distance,
 )
-from geomdp.measurement._steps import Measurement, Transformation, make_composition
+from geomdp.measurement._pipeline import Measurement, Transformation, make_composition
+from geomdp.measurement._transformations import (
+    make_count,
+    make_count_by_bins,
+    make_count_by_categories,
+    make_sum,
+    then_count,
+    then_count_by_bins,
+    then_count_by_categories,
+    then_sum,
+)
 
 __all__ = [
     "then_count",
@@ -77,7 +77,7 @@ __all__ = [
 ]
 
 # Pickles name this module, wherever a class or function is written.
-for _room in (_counting, _domains, _geometric, _metrics, _steps):
+for _room in (_transformations, _domains, _geometric, _metrics, _pipeline):
     for _name, _value in list(vars(_room).items()):
         if isinstance(_value, type | FunctionType) and _value.__module__ == _room.__name__:
             _value.__module__ = __name__

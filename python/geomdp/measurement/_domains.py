@@ -8,9 +8,10 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from geomdp._inputs import arrays, columns, labels, parameters
-from geomdp._notebook import showable
-from geomdp._uncopied import unseen
+from geomdp._ground import parameters
+from geomdp._ground.notebook import showable
+from geomdp._ground.uncopied import unseen
+from geomdp._inputs import arrays, columns, labels
 from geomdp.measurement import _types
 from geomdp.measurement._types import DType
 

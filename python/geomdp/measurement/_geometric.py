@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from geomdp import _notebook
-from geomdp._inputs import labels, parameters
+from geomdp._ground import notebook, parameters
+from geomdp._ground.parameters import Bounds, Real
+from geomdp._inputs import labels
 from geomdp._inputs.arrays import RUST_DTYPES
-from geomdp._inputs.parameters import Bounds, Real
 from geomdp._noise import exact_loss
 from geomdp.measurement import _metrics
 from geomdp.measurement._domains import AllDomain, Domain, VectorDomain, as_member
 from geomdp.measurement._metrics import MaxDivergence, Metric
-from geomdp.measurement._steps import Measurement, Partial
+from geomdp.measurement._pipeline import Measurement, Partial
 from geomdp.mechanism import GeometricMechanism, saturating
 
 _SPELLING = re.compile(
@@ -23,7 +23,7 @@ _SPELLING = re.compile(
 )
 
 
-@_notebook.showable
+@notebook.showable
 @dataclass(frozen=True, slots=True)
 class _Noise:
     """Adds noise to the counts of a domain."""
@@ -37,11 +37,11 @@ class _Noise:
         return int(noisy) if type(arg) is int else labelled(noisy)
 
     def __str__(self) -> str:
-        scale, bounds = _notebook.short(self.mechanism.scale), self.mechanism.bounds
+        scale, bounds = notebook.short(self.mechanism.scale), self.mechanism.bounds
         return f"add discrete Laplace noise of scale {scale}, clamp to {bounds}"
 
 
-@_notebook.showable
+@notebook.showable
 @dataclass(frozen=True, slots=True)
 class _Loss:
     """The privacy loss: ``d_in / scale``, exactly."""

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from geomdp._inputs import parameters
-from geomdp._notebook import showable
+from geomdp._ground import parameters
+from geomdp._ground.notebook import showable
 from geomdp.measurement import _types
 from geomdp.measurement._domains import AllDomain, Domain, VectorDomain
 

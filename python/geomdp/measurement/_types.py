@@ -4,7 +4,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from geomdp._inputs import arrays, parameters
+from geomdp._ground import parameters
+from geomdp._inputs import arrays
 
 DType: TypeAlias = np.dtype[Any]
 

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._inputs import arrays, parameters
-from geomdp._inputs.parameters import Integer, Real
-from geomdp._numerics import decimals
+from geomdp._ground import decimals, parameters
+from geomdp._ground.parameters import Integer, Real
+from geomdp._inputs import arrays
 
 __all__ = ["loss", "calibrated_epsilon", "pmf"]
 

@@ -22,9 +22,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geomdp._extras import installed_by
-from geomdp._inputs import arrays, parameters
-from geomdp._notebook import showable
+from geomdp._ground import parameters
+from geomdp._ground.extras import installed_by
+from geomdp._ground.notebook import showable
+from geomdp._inputs import arrays
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 __all__ = ["bayes", "minimax", "Remap", "RandomisedRemap", "risk", "expected_loss"]

@@ -10,20 +10,20 @@ This module needs the extra ``tables``, and the library of your data, which may 
 reads.
 """
 
-from geomdp.tables._answers import Answers
-from geomdp.tables._columns import release_columns
-from geomdp.tables._contributions import bound_contributions
+from geomdp.tables._answers.answers import Answers
+from geomdp.tables._columns.frames import release_columns
+from geomdp.tables._count.contributions import bound_contributions
 from geomdp.tables._design import Design, count
-from geomdp.tables._empty import EmptyTableWarning
-from geomdp.tables._groups import NoisyGroups
-from geomdp.tables._hierarchy import Hierarchy
+from geomdp.tables._facts.hierarchy import Hierarchy
 from geomdp.tables._limits import ChosenLimit, choose_limit
-from geomdp.tables._means import NoisySumAndCount, SumAndCount
-from geomdp.tables._noisy import NoisyTable
-from geomdp.tables._report import report
-from geomdp.tables._table import Table
-from geomdp.tables._tiered import NoisyTiers
-from geomdp.tables._top import Top
+from geomdp.tables._reading.report import report
+from geomdp.tables._release.bundles import NoisyTiers
+from geomdp.tables._release.means import NoisySumAndCount, SumAndCount
+from geomdp.tables._release.table import Table
+from geomdp.tables._release.top import Top
+from geomdp.tables._results.empty import EmptyTableWarning
+from geomdp.tables._results.groups import NoisyGroups
+from geomdp.tables._results.noisy_table import NoisyTable
 
 __all__ = [
     "Design",

@@ -9,22 +9,27 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
-from geomdp import _identity, accounting, accuracy
-from geomdp._inputs import parameters
-from geomdp._inputs.parameters import Bounds, Integer, Real
+from geomdp import accounting, accuracy
+from geomdp._ground import decimals, identity, parameters
+from geomdp._ground.parameters import Bounds, Integer, Real
+from geomdp._ground.uncopied import unseen
 from geomdp._noise import errors_of
-from geomdp._numerics import decimals, tails
-from geomdp._uncopied import unseen
+from geomdp._numerics import tails
 from geomdp.mechanism import GeometricMechanism, as_mechanism
-from geomdp.tables import _counting, _layout, _levels, _native, _plans, _tiers, plot
-from geomdp.tables._axes import Levels
-from geomdp.tables._chosen import keys_of, titles
-from geomdp.tables._groups import threshold
-from geomdp.tables._layout import Layout
-from geomdp.tables._means import SumAndCount
-from geomdp.tables._native import Library
-from geomdp.tables._table import Table
-from geomdp.tables._top import Searchable
+from geomdp.tables import plot
+from geomdp.tables._answers import planning
+from geomdp.tables._columns import levels as _levels
+from geomdp.tables._columns import native
+from geomdp.tables._columns.native import Library
+from geomdp.tables._count import counting
+from geomdp.tables._facts import layout, tier_names
+from geomdp.tables._facts.axes import Levels
+from geomdp.tables._facts.chosen import keys_of, titles
+from geomdp.tables._facts.layout import Layout
+from geomdp.tables._release.means import SumAndCount
+from geomdp.tables._release.table import Table
+from geomdp.tables._release.top import Searchable
+from geomdp.tables._results.groups import threshold
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Drawn
@@ -210,7 +215,7 @@ individual='patient', l0=2)
         <Table of 2 counts, not shown; town: ['Oslo', 'Rome']; sensitivity 1>
 
         """
-        return _counting.count(_layout.counting(self), data, counts, not_totals)
+        return counting.count(layout.counting(self), data, counts, not_totals)
 
     @unseen
     def sum(self, data: Any, column: str, *, bounds: Bounds | None = None) -> Table:
@@ -267,7 +272,7 @@ individual='patient', l0=2)
         (300, [130, 250, 0])
 
         """
-        return _counting.count(_layout.summing(self, column, bounds), data, column)
+        return counting.count(layout.summing(self, column, bounds), data, column)
 
     @unseen
     def sum_and_count(self, data: Any, column: str, *, bounds: Bounds) -> SumAndCount:
@@ -304,10 +309,10 @@ individual='patient', l0=2)
         True
 
         """
-        sums, counted, values = _layout.averaged(_layout.counting(self), column, bounds)
-        library, counts, added = _counting.tally_both(counted, data, column, values)
+        sums, counted, values = layout.averaged(layout.counting(self), column, bounds)
+        library, counts, added = counting.tally_both(counted, data, column, values)
         # Of both, since the values to add up are of records chosen at random, whatever the limits.
-        count_id = None if self.individual is None else _identity.fresh()
+        count_id = None if self.individual is None else identity.fresh()
         tables = Table(sums, library, added, count_id), Table(counted, library, counts, count_id)
         return SumAndCount(*tables, values)
 
@@ -362,7 +367,7 @@ individual='patient', l0=2)
                 for each in dict.fromkeys(mechanisms.values())
             )
         if self.tables is not None:
-            return _plans.accuracy(self, mechanisms, of, alpha)
+            return planning.accuracy(self, mechanisms, of, alpha)
         kept = {axis.label for axis in self._axes.of("of", of)}
         summed = math.prod(len(axis.levels) for axis in self._axes if axis.label not in kept)
         return accuracy.sum_accuracy(cells, summed, alpha)
@@ -494,8 +499,8 @@ individual='patient', l0=2)
         """
         parts = [
             accounting.loss_distribution(as_mechanism(each), l0=nodes, linf=change)
-            for block, each in _layout.mechanisms_by(self, mechanism, epsilon).items()
-            for nodes, change in _layout.changes(self, block)
+            for block, each in layout.mechanisms_by(self, mechanism, epsilon).items()
+            for nodes, change in layout.changes(self, block)
         ]
         return sum(parts[1:], start=parts[0])
 
@@ -560,7 +565,7 @@ individual='patient', l0=2)
         items: Any = epsilons if np.ndim(epsilons) else [epsilons]  # type: ignore[arg-type]
         tiers, columns = None, dict[str, list[Any]]()
         if isinstance(epsilons, Mapping):
-            tiers, by_tier = epsilons, _tiers.checked(epsilons)
+            tiers, by_tier = epsilons, tier_names.checked(epsilons)
             columns["tier"], items = [tier.name for tier in by_tier], by_tier.values()
         given = [parameters.positive_fraction("epsilon", each) for each in items]
         columns["epsilon"] = [float(each) for each in given]
@@ -569,7 +574,7 @@ individual='patient', l0=2)
             f"{x.label} {getattr(_levels.type_of(x.nodes), '__name__', 'null')}" for x in self._axes
         )
         columns["types of levels"] = [", ".join(kinds)] * len(given)
-        return _native.made(columns, library)
+        return native.made(columns, library)
 
     def with_best_parts(self, epsilon: Real = 1) -> Self:
         """Return this design with parts of epsilon that serve all of its tables.
@@ -594,7 +599,7 @@ individual='patient', l0=2)
         """
         if self.tables is None:
             raise ValueError("best parts are those of tables, which this design has not: give some")
-        return type(self)(**(self._arguments() | {"tables": _plans.parts(self, epsilon)}))
+        return type(self)(**(self._arguments() | {"tables": planning.parts(self, epsilon)}))
 
     def plot(
         self,

@@ -21,21 +21,23 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _notebook, accuracy
-from geomdp._inputs import parameters
-from geomdp._inputs.parameters import Integer, Real
-from geomdp._uncopied import unseen
-from geomdp.tables import _counting, _layout, _release
-from geomdp.tables._contributions import sorted_by, starts
+from geomdp import accuracy
+from geomdp._ground import notebook, parameters
+from geomdp._ground.parameters import Integer, Real
+from geomdp._ground.uncopied import unseen
+from geomdp.tables._count import counting
+from geomdp.tables._count.contributions import sorted_by, starts
 from geomdp.tables._design import Design
-from geomdp.tables._layout import MOST_VALUE
-from geomdp.tables._release import Publishing
-from geomdp.tables._table import Table
+from geomdp.tables._facts import layout
+from geomdp.tables._facts.layout import MOST_VALUE
+from geomdp.tables._release import steps
+from geomdp.tables._release.steps import Publishing
+from geomdp.tables._release.table import Table
 
 if TYPE_CHECKING:
-    from geomdp.tables._layout import Layout
-    from geomdp.tables._native import Library
-    from geomdp.tables._noisy import NoisyTable
+    from geomdp.tables._columns.native import Library
+    from geomdp.tables._facts.layout import Layout
+    from geomdp.tables._results.noisy_table import NoisyTable
 
 Limit: TypeAlias = Literal["l0", "linf", "l1", "bounds"]
 _Ints: TypeAlias = NDArray[np.int64]
@@ -54,7 +56,7 @@ class Options(Publishing, total=False):
     limits: Sequence[Integer] | None
 
 
-@_notebook.showable
+@notebook.showable
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class ChosenLimit:
     """A limit on the contributions of individuals, and the noisy counts that it was chosen from.
@@ -219,7 +221,7 @@ def choose_limit(
     (2, 2, 1.0)
 
     """
-    _counting.check_here(data)
+    counting.check_here(data)
     return chosen(
         design,
         limit,
@@ -235,19 +237,19 @@ def chosen(design: Design, limit: Limit, count: _Count, **options: Unpack[Option
     how: dict[str, Any] = dict(options)
     column, budget = how.pop("column", None), how.pop("budget", None)
     share, limits = how.pop("share", "0.95"), how.pop("limits", None)
-    _check(_layout.counting(design), limit, column)
+    _check(layout.counting(design), limit, column)
     kept = parameters.positive_fraction("share", share)
     if kept >= 1:
         raise ValueError(parameters.refusal("share", share, "a number above 0 and below 1"))
     given = _levels(design, limit, limits, of_values=column is not None)
     # Those of one individual in the table of counts: itself once, or each of its records.
     once = 1 if design.individual is not None else design.l0 * design.linf
-    facts = _layout.facts(design) | {"name": "individuals" if once == 1 else "records", "l1": once}
+    facts = layout.facts(design) | {"name": "individuals" if once == 1 else "records", "l1": once}
     counted = Design({limit: given}, **{key: facts[key] for key in facts if key not in _OWN})
     # Refused before anything is read.
-    _release.prepare(counted, None, **how)
+    steps.prepare(counted, None, **how)
     library, found = count(design, column, partial(_tally, limit, given))
-    exact = _counting.added(counted, *found)
+    exact = counting.added(counted, *found)
     table = Table(counted, library, exact).release(budget=budget, **how)
     total, above = _above(table)
     fits = (k for k, more in zip(given, above, strict=False) if more <= (1 - kept) * total)
@@ -265,7 +267,7 @@ def _tally(
     All records of an individual are in the data.
     """
     bounds = None if column is None else (-given[-1], given[-1])
-    design, library, people, cells, records = _counting.groups(design, data, column, bounds)
+    design, library, people, cells, records = counting.groups(design, data, column, bounds)
     needed = _needed(limit, people, cells, records)
     places = np.minimum(np.searchsorted(given, needed), len(given) - 1)
     exact = np.arange(len(given)), np.bincount(places, minlength=len(given))

@@ -19,20 +19,20 @@ from typing import Any, Unpack, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._extras import installed_by
-from geomdp._inputs import parameters
+from geomdp._ground import parameters
+from geomdp._ground.extras import installed_by
+from geomdp._ground.parameters import Bounds
+from geomdp._ground.uncopied import unseen
 from geomdp._inputs.columns import Nulls, only
-from geomdp._inputs.parameters import Bounds
-from geomdp._uncopied import unseen
 from geomdp.keyed import Release, ReleaseKey
 from geomdp.mechanism import GeometricMechanism, as_mechanism
-from geomdp.tables import _ids
-from geomdp.tables._counting import added, columns_of, table, tally
+from geomdp.tables._columns import ids as _ids
+from geomdp.tables._columns.native import Library, categories, of_categories, of_objects
+from geomdp.tables._count.counting import added, columns_of, table, tally
 from geomdp.tables._design import Design
-from geomdp.tables._layout import counting, summing
+from geomdp.tables._facts.layout import counting, summing
 from geomdp.tables._limits import ChosenLimit, Limit, Options, chosen
-from geomdp.tables._native import Library, categories, of_categories, of_objects
-from geomdp.tables._table import Table
+from geomdp.tables._release.table import Table
 
 with installed_by("geomdp[dask]"):
     import dask.array as da

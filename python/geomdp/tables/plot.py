@@ -22,15 +22,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geomdp import accuracy as _accuracy
-from geomdp._inputs import parameters
-from geomdp._inputs.parameters import Integer, Real
+from geomdp._ground import parameters
+from geomdp._ground.parameters import Integer, Real
+from geomdp._ground.uncopied import unseen
 from geomdp._noise import as_counts, limits
-from geomdp._uncopied import unseen
 from geomdp.distribution import CensoredGeometric
 from geomdp.mechanism import GeometricMechanism
-from geomdp.tables import _drawing
-from geomdp.tables._drawing import BLUE, STEMS, STEPS, VERMILION, Floats, Numbers
-from geomdp.tables._pictures import histogram, table
+from geomdp.tables._pictures import drawing
+from geomdp.tables._pictures.charts import histogram, table
+from geomdp.tables._pictures.drawing import BLUE, STEMS, STEPS, VERMILION, Floats, Numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,18 +82,18 @@ def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: Axes | None = None) -
     >>> axes = plot.pmf(mechanism, [0, 10, 20])
 
     """
-    _drawing.check_axes(ax)
+    drawing.check_axes(ax)
     array = as_counts(mechanism, counts)
     ends = limits(mechanism, array.dtype)
     distinct = list(dict.fromkeys(array.reshape(-1).tolist()))
     _check_number("counts", distinct)
     pmfs = {
-        _drawing.in_full(count): _release(mechanism, ends, count, array.dtype) for count in distinct
+        drawing.in_full(count): _release(mechanism, ends, count, array.dtype) for count in distinct
     }
-    axes = _drawing.axes(ax)
+    axes = drawing.axes(ax)
     _draw_pmfs(axes, pmfs)
-    only = f" for true count {_drawing.in_full(distinct[0])}" if len(distinct) == 1 else ""
-    return _drawing.finish(axes, f"noisy count{only}", "probability", legend="true count")
+    only = f" for true count {drawing.in_full(distinct[0])}" if len(distinct) == 1 else ""
+    return drawing.finish(axes, f"noisy count{only}", "probability", legend="true count")
 
 
 def accuracy(
@@ -136,28 +136,28 @@ def accuracy(
     >>> axes = plot.accuracy([0.05, 10])
 
     """
-    _drawing.check_axes(ax)
+    drawing.check_axes(ax)
     exact, places = _epsilons(epsilons, _BETWEEN)
     level = parameters.level("alpha", alpha)
     reach = parameters.positive_fraction("sensitivity", sensitivity)
-    texts = [f"{number:g}" for number in _drawing.drawable("alpha or sensitivity", [level, reach])]
-    items = [n] if parameters.is_integer(n) else _drawing.items("n", n)
+    texts = [f"{number:g}" for number in drawing.drawable("alpha or sensitivity", [level, reach])]
+    items = [n] if parameters.is_integer(n) else drawing.items("n", n)
     numbers = [parameters.at_least("n", item, 1) for item in items]
     _check_number("numbers n", numbers)
     curves = {
-        _drawing.in_full(number): _drawing.drawable(
+        drawing.in_full(number): drawing.drawable(
             "an accuracy",
             _accuracy.epsilon_to_accuracy(np.array(exact), alpha, sensitivity=reach, n=number),
             positive=False,
         )
         for number in numbers
     }
-    axes = _drawing.axes(ax)
+    axes = drawing.axes(ax)
     _draw_accuracies(axes, places, curves)
     of = f" of all {numbers[0]:,}" if len(numbers) == 1 and numbers != [1] else ""
     given = f", sensitivity {texts[1]}" if reach != 1 else ""
     y = f"accuracy{of} at level {texts[0]}{given} (counts)"
-    return _drawing.finish(axes, "epsilon", y, legend="counts at once")
+    return drawing.finish(axes, "epsilon", y, legend="counts at once")
 
 
 def guess(epsilon: Real | Numbers, *, ax: Axes | None = None) -> Axes:
@@ -190,13 +190,13 @@ def guess(epsilon: Real | Numbers, *, ax: Axes | None = None) -> Axes:
     >>> axes = plot.guess([0.1, 0.5, 2])
 
     """
-    _drawing.check_axes(ax)
+    drawing.check_axes(ax)
     several = isinstance(epsilon, list | tuple | np.ndarray)
-    items = _drawing.items("epsilon", epsilon) if several else [epsilon]
+    items = drawing.items("epsilon", epsilon) if several else [epsilon]
     _check_number("epsilons", items)
     exact = [parameters.positive_fraction("epsilon", item) for item in items]
-    losses = _drawing.drawable("one of epsilon", exact)
-    axes = _drawing.axes(ax)
+    losses = drawing.drawable("one of epsilon", exact)
+    axes = drawing.axes(ax)
     # Closer at the ends, where the curves are steep.
     before = (1 - np.cos(np.linspace(0, math.pi, 201))) / 2
     axes.plot(before, before, color="#808080", linewidth=1, label="no release")
@@ -213,7 +213,7 @@ def guess(epsilon: Real | Numbers, *, ax: Axes | None = None) -> Axes:
         axis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
     legend = "epsilon:\nwhat 50% becomes"
     # The curves fill the Axes, so the legend is beside them.
-    return _drawing.finish(
+    return drawing.finish(
         axes, "guess before the release", "guess after it", legend, loc=(1.02, 0.4)
     )
 
@@ -226,15 +226,15 @@ def preview(
     ax: Axes | None,
 ) -> Axes:
     """Draw the accuracies of a design's release by epsilon, for :meth:`Design.plot`."""
-    _drawing.check_axes(ax)
+    drawing.check_axes(ax)
     exact, places = _epsilons(epsilons, _PREVIEWED)
-    [level] = _drawing.drawable("alpha", [parameters.level("alpha", alpha)])
+    [level] = drawing.drawable("alpha", [parameters.level("alpha", alpha)])
     curves = accuracies(exact)
     _check_number("curves", curves)
-    axes = _drawing.axes(ax)
+    axes = drawing.axes(ax)
     _draw_accuracies(axes, places, curves)
     y = f"accuracy at level {level:g} (counts)"
-    return _drawing.finish(axes, "epsilon of the table", y, legend="accuracy of")
+    return drawing.finish(axes, "epsilon of the table", y, legend="accuracy of")
 
 
 def _release(
@@ -249,15 +249,15 @@ def _release(
     inside = [*range(center, first, -step), *range(center, last, step)]
     outputs = np.array(sorted({first, last, *inside}), dtype=dtype)
     masses = CensoredGeometric(center, mechanism.scale, limits).pmf(outputs)
-    return _drawing.increasing("outputs", outputs), masses
+    return drawing.increasing("outputs", outputs), masses
 
 
 def _draw_accuracies(axes: Axes, epsilons: Floats, curves: Mapping[str, Any]) -> None:
     """Draw each accuracy until the next epsilon: there it is no greater."""
     for (label, curve), colour, line in zip(curves.items(), _COLOURS, _LINES, strict=False):
         axes.step(epsilons, curve, where="post", linestyle=line, color=colour, label=label)
-    _drawing.scale(axes, "x", "log")
-    _drawing.scale(axes, "y", "symlog", linthresh=1, subs=range(2, 10))
+    drawing.scale(axes, "x", "log")
+    drawing.scale(axes, "y", "symlog", linthresh=1, subs=range(2, 10))
     axes.set_ylim(bottom=-0.1, auto=None)
 
 
@@ -282,20 +282,20 @@ def _draw_pmfs(axes: Axes, pmfs: Mapping[str, tuple[Floats, Floats]]) -> None:
             high = [end for end, next_ in ((0, 1), (-1, -2)) if masses[end] > masses[next_]]
             axes.plot(outputs[high], masses[high], _MARKERS[i], color=_COLOURS[i], markersize=4)
     if steep:
-        _drawing.scale(axes, "y", "log")
+        drawing.scale(axes, "y", "log")
         axes.set_ylim(bottom=inside / 1000, auto=None)
-    _drawing.number(axes, "x")
+    drawing.number(axes, "x")
 
 
 def _epsilons(epsilons: Any, between: int) -> tuple[list[Fraction], Floats]:
     """Return epsilons and others between them, exactly and as floats."""
     exact = [
         parameters.positive_fraction("epsilons", item)
-        for item in _drawing.items("epsilons", epsilons)
+        for item in drawing.items("epsilons", epsilons)
     ]
     if len(exact) < 2:
         raise ValueError(parameters.refusal("epsilons", epsilons, "two or more"))
-    given = _drawing.increasing("epsilons", _drawing.drawable("one of epsilons", exact)).tolist()
+    given = drawing.increasing("epsilons", drawing.drawable("one of epsilons", exact)).tolist()
     more = np.geomspace(given[0], given[-1], between + 2)[1:-1].tolist()
     all_ = {each: Fraction(each) for each in more if given[0] < each < given[-1]}
     all_ |= dict(zip(given, exact, strict=True))

@@ -6,9 +6,9 @@ once. :func:`geomdp.tables.release_columns` takes a lazy frame, and collects it.
 
 from __future__ import annotations
 
-from geomdp._extras import installed_by
+from geomdp._ground.extras import installed_by
+from geomdp._ground.uncopied import Withheld, unseen
 from geomdp._inputs.columns import Nulls
-from geomdp._uncopied import Withheld, unseen
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 with installed_by("geomdp[tables]", "polars"):

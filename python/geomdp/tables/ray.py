@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
-from geomdp._extras import installed_by
-from geomdp._inputs import parameters
+from geomdp._ground import parameters
+from geomdp._ground.extras import installed_by
+from geomdp._ground.uncopied import unseen
 from geomdp._inputs.columns import Nulls
-from geomdp._uncopied import unseen
 from geomdp.keyed import Release, ReleaseKey
 from geomdp.mechanism import GeometricMechanism
 

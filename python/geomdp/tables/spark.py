@@ -19,21 +19,21 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from geomdp._extras import installed_by
-from geomdp._inputs import parameters
+from geomdp._ground import parameters
+from geomdp._ground.extras import installed_by
+from geomdp._ground.parameters import Bounds, Integer
+from geomdp._ground.uncopied import unseen
 from geomdp._inputs.columns import Nulls, narwhals, only
-from geomdp._inputs.parameters import Bounds, Integer
-from geomdp._uncopied import unseen
 from geomdp.keyed import Release, ReleaseKey
 from geomdp.mechanism import GeometricMechanism
-from geomdp.tables import _ids
-from geomdp.tables._contributions import checked, words
-from geomdp.tables._counting import added, columns_of, table, tally
+from geomdp.tables._columns import ids as _ids
+from geomdp.tables._columns.native import Library
+from geomdp.tables._count.contributions import checked, words
+from geomdp.tables._count.counting import added, columns_of, table, tally
 from geomdp.tables._design import Design
-from geomdp.tables._layout import counting, summing
+from geomdp.tables._facts.layout import counting, summing
 from geomdp.tables._limits import ChosenLimit, Limit, Options, chosen
-from geomdp.tables._native import Library
-from geomdp.tables._table import Table
+from geomdp.tables._release.table import Table
 
 with installed_by("geomdp[spark]"):
     from pyarrow import RecordBatch, array

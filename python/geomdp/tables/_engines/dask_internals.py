@@ -5,7 +5,7 @@ from typing import Any
 from dask.base import get_scheduler
 from distributed import Client
 
-from geomdp._extras import tried
+from geomdp._ground.extras import tried
 
 tried("dask", "2027.0")
 tried("distributed", "2027.0")

@@ -9,7 +9,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import DataFrame
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-from geomdp._extras import tried
+from geomdp._ground.extras import tried
 from geomdp.keyed import ReleaseKey
 
 tried("pyspark", "4.4")

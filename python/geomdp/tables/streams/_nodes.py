@@ -10,9 +10,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._inputs import arrays, parameters
+from geomdp._ground import parameters
+from geomdp._inputs import arrays
 from geomdp.accounting._journal import Journal
-from geomdp.tables._analysis import span_trees
+from geomdp.tables._math import span_trees
 
 Counts: TypeAlias = NDArray[np.int64]
 #: A step and the one after its last.

@@ -13,22 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp import accounting, accuracy
-from geomdp._inputs import parameters
-from geomdp._inputs.parameters import Integer, Real
-from geomdp._notebook import many, showable
+from geomdp._ground import parameters
+from geomdp._ground.notebook import many, showable
+from geomdp._ground.parameters import Integer, Real
+from geomdp._ground.uncopied import unseen
 from geomdp._numerics import composition
-from geomdp._uncopied import unseen
 from geomdp.accounting._bookings import Protects
 from geomdp.accounting._budget import as_budget, book_table
 from geomdp.accounting._journal import absolute
 from geomdp.mechanism import GeometricMechanism
-from geomdp.tables._analysis import span_trees
+from geomdp.tables._columns.native import Library
 from geomdp.tables._design import Design
-from geomdp.tables._layout import word_of
-from geomdp.tables._native import Library
-from geomdp.tables._noisy import NoisyTable
-from geomdp.tables.streams._exact import spans_sums, summed
+from geomdp.tables._facts.layout import word_of
+from geomdp.tables._math import span_trees
+from geomdp.tables._results.noisy_table import NoisyTable
 from geomdp.tables.streams._nodes import GREATEST, LEAST, LONGEST, PUBLIC, Counts, Nodes, Span
+from geomdp.tables.streams._spans import spans_sums, summed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

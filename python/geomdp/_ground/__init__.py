@@ -1,0 +1,1 @@
+"""What the mechanism and publishing both stand on: parameters, ids, files, notebooks."""

@@ -1,0 +1,1 @@
+"""Questions to noisy counts: what they select, and estimates with intervals."""

@@ -1,0 +1,911 @@
+"""The questions that noisy counts answer: totals, shares, means, quantiles, rates and changes."""
+
+from __future__ import annotations
+
+import copy
+import math
+import operator
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp._ground import notebook, parameters
+from geomdp._ground.parameters import Real
+from geomdp.tables._answers import estimates as _estimates
+from geomdp.tables._answers import public_totals, selection
+from geomdp.tables._answers.cells import OfCells
+from geomdp.tables._answers.estimates import Asked, Source
+from geomdp.tables._answers.selection import Columns, Rows
+from geomdp.tables._columns.native import Coded
+from geomdp.tables._facts import counted, layout
+from geomdp.tables._math.products import Block
+
+_Ints: TypeAlias = NDArray[np.int64]
+
+
+class Answers(OfCells):
+    """Estimates and intervals from noisy counts: the base class of :class:`NoisyTable`.
+
+    Every answer is a frame in the library of the data, with a row for each combination of the
+    columns in `by`, released margins and inner nodes of trees included, or a single row without
+    `by`. All answers are computed from the noisy counts, so they cost no further privacy.
+
+    **Estimates.** Without released sums, an estimate is a sum of noisy cells. With margins or
+    trees, it is the weighted least-squares estimate: the unbiased estimate of least variance from
+    all noisy counts, up to the rounding of the weights (``docs/proofs.md``, section 17; if some
+    noise has a scale below a third, the weights are those at a third). In a tree without
+    `leaves_only`, a node may have more records than its children together, so each noisy count is
+    its own estimate. Estimates of counts may be negative, because they are unbiased; this lets
+    errors cancel where counts are added up.
+
+    **Intervals.** With `alpha`, the frame also has the ends of intervals, each of which misses its
+    true value with probability at most `alpha`. With ``simultaneous=True``, this is the probability
+    that any interval of the frame misses. Intervals allow for the noise alone, not for the sampling
+    error of a survey. Since true counts are integers and not negative, so are the ends of their
+    intervals, even where the estimate is below 0; other ends are rounded outwards. A noisy count at
+    a limit of int64 may have been moved there, so intervals that depend on it are infinite.
+
+    **Ratios**, which include shares, means and changes in percent, have intervals of all values
+    that a test does not reject (theorem 16a). Such an interval says nothing about a group whose
+    true denominator is 0. If the denominator cannot be distinguished from 0, the interval contains
+    all possible values, and its ends may be infinite. The estimate is the ratio of the estimates as
+    they are, so it may lie outside the possible values and its interval, as that of a count may be
+    negative. It is NaN where the denominator cannot be distinguished from 0 at level 0.05:
+    a group without records has no mean.
+
+    **Releases with bounds** (``release(bounds=...)``) answer with sums of noisy cells and the
+    intervals of :func:`geomdp.accuracy.sum_confidence_interval`, for counts, totals, differences,
+    rates and shares. Other intervals are refused, because all errors at a bound have the same sign.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from geomdp import tables
+    >>> people = pd.DataFrame({"age": [30, 41, 52] * 100, "sex": ["f", "m", "f"] * 100})
+    >>> design = tables.Design({"age": range(20, 70), "sex": ["f", "m"]})
+    >>> noisy = design.count(people).release(epsilon=1)
+    >>> list(noisy.mean("age", by="sex", alpha=0.05).columns)
+    ['sex', 'estimate', 'lower', 'upper']
+
+    """
+
+    def intervals(self, alpha: Real = 0.05, *, simultaneous: bool = False) -> Any:
+        """Return an estimate and an interval for each true count.
+
+        Parameters
+        ----------
+        alpha : int, float or Fraction
+            The probability that an interval misses: 0.05 for 95% confidence.
+        simultaneous : bool
+            Whether `alpha` is the probability that any of the intervals misses.
+
+        Returns
+        -------
+        data frame
+            The columns of levels, estimate, lower and upper. The intervals include both ends.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> table = tables.count(pd.Series(["no", "yes"] * 50), ["yes", "no"])
+        >>> found = table.release(epsilon=0.5).intervals(alpha=0.05)
+        >>> (found["upper"] - found["estimate"]).tolist()
+        [6, 6]
+
+        """
+        return self._every(alpha, simultaneous)
+
+    def estimates(self) -> Any:
+        """Return the estimate of each true count.
+
+        Returns
+        -------
+        data frame
+            The columns of levels, and estimate. The estimate of a sum is the sum of the estimates,
+            except where a node of a tree may have more records than its children together.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> table = tables.count(pd.Series(["no", "yes", "no"]), ["yes", "no"], margins="all")
+        >>> yes, no, whole = table.release(epsilon=1).estimates()["estimate"]
+        >>> abs(yes + no - whole) < 1e-9
+        True
+
+        """
+        return self._every(None, simultaneous=False)
+
+    def total(
+        self, by: Columns = (), *, alpha: Real | None = None, simultaneous: bool = False
+    ) -> Any:
+        """Return the total of each group, summed over the other columns.
+
+        Parameters
+        ----------
+        by : column name or tuple of column names
+            The columns to keep; none for the grand total.
+        alpha, simultaneous
+            As in :meth:`intervals`. Without `alpha` there are no intervals.
+
+        Returns
+        -------
+        data frame
+            The columns of `by`, estimate, lower and upper.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> people = pd.DataFrame({"city": ["Rome", "Oslo"] * 9, "sick": ["no", "yes"] * 9})
+        >>> design = tables.Design({"city": ["Oslo", "Rome"], "sick": ["yes", "no"]})
+        >>> noisy = design.count(people).release(epsilon=1)
+        >>> noisy.total("city", alpha=0.05)["city"].tolist()
+        ['Oslo', 'Rome']
+
+        """
+        return self._total(by, alpha, simultaneous)
+
+    def percent(self, by: Columns, *, alpha: Real | None = None, simultaneous: bool = False) -> Any:
+        """Return the percentage of each group in the grand total.
+
+        For a percentage of a part, such as of one area, see :meth:`ratio`.
+
+        Parameters
+        ----------
+        by : column name or tuple of column names
+            The columns to keep.
+        alpha, simultaneous
+            As in :meth:`intervals`. Without `alpha` there are no intervals.
+
+        Returns
+        -------
+        data frame
+            The columns of `by`, percent, lower and upper. The percentages are those of the
+            estimates as they are, so those of all groups add up to 100, and one may be negative or
+            above 100; the intervals are from 0 to 100, since no true count is negative. All
+            percentages are NaN if the noisy total is not positive.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> table = tables.count(pd.Series(["no", "yes"] * 500, name="sick"), ["yes", "no"])
+        >>> found = table.release(epsilon=1).percent("sick", alpha=0.05)
+        >>> list(found.columns), found["sick"].tolist()
+        (['sick', 'percent', 'lower', 'upper'], ['yes', 'no'])
+
+        """
+        _estimates.refuse_signed("percentage", self)
+        axes, rows = self.design._axes, selection.rows_of(self.design._axes, by)
+        if self._by_cells and alpha is not None:
+            found = self._shares_of_cells(rows, alpha, simultaneous)
+        else:
+            pair = [selection.sum_of(axes, kept) for kept in (rows.axes, ())]
+            asked = Asked(Source(self, rows, pair))
+            limits = Fraction(0), Fraction(100)
+            found = _estimates.ratios(
+                asked, alpha, simultaneous, limits, factor=Fraction(100), of_whole=True
+            )
+        return self._framed(rows, found.columns("percent"))
+
+    def ratio(
+        self,
+        one: Mapping[str, Any],
+        other: Mapping[str, Any],
+        by: Columns = (),
+        *,
+        alpha: Real | None = None,
+        simultaneous: bool = False,
+    ) -> Any:
+        """Return the ratio of the totals of two selections of cells, which may overlap.
+
+        For example, ``ratio({"sick": "yes"}, {}, by="city")`` is the proportion of the sick in each
+        city.
+
+        Parameters
+        ----------
+        one, other : mappings of column names to levels
+            The cells of each total: those with these levels, or with one of a list of levels. A
+            level may be a node of a tree. ``{}`` selects all cells.
+        by : column name or tuple of column names
+            The columns to keep, none of them in `one` or `other`.
+        alpha, simultaneous
+            As in :meth:`intervals`. Without `alpha` there are no intervals.
+
+        Returns
+        -------
+        data frame
+            The columns of `by`, estimate, lower and upper. Unless values may be negative, intervals
+            begin at 0 or above, and end at most at 1 if `other` selects all cells of `one`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> people = pd.DataFrame({"city": ["Rome", "Oslo"] * 900, "sick": ["no", "yes"] * 900})
+        >>> design = tables.Design({"city": ["Oslo", "Rome"], "sick": ["yes", "no"]})
+        >>> noisy = design.count(people).release(epsilon=1)
+        >>> found = noisy.ratio({"sick": "yes"}, {}, by="city", alpha=0.05)
+        >>> found["estimate"].round(1).tolist()
+        [1.0, 0.0]
+
+        """
+        rows, chosen = self._selected(by, one, other)
+        _estimates.refuse_bounds("ratio", alpha, self)
+        part = selection.is_part(self.design._axes, *chosen) and not self.design.signed
+        limits = self._least, Fraction(1) if part else math.inf
+        found = _estimates.ratios(self._asked(rows, *chosen), alpha, simultaneous, limits)
+        return self._framed(rows, found.columns())
+
+    def difference(
+        self,
+        one: Mapping[str, Any],
+        other: Mapping[str, Any],
+        by: Columns = (),
+        *,
+        alpha: Real | None = None,
+        simultaneous: bool = False,
+    ) -> Any:
+        """Return the difference of the totals of two selections of cells.
+
+        Parameters
+        ----------
+        one, other : mappings of column names to levels
+            The cells of each total: those with these levels, or with one of a list of levels. A
+            level may be a node of a tree. ``{}`` selects all cells.
+        by : column name or tuple of column names
+            The columns to keep, none of them in `one` or `other`.
+        alpha, simultaneous
+            As in :meth:`intervals`. Without `alpha` there are no intervals.
+
+        Returns
+        -------
+        data frame
+            The columns of `by`, estimate, lower and upper.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> table = tables.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
+        >>> noisy = table.release(epsilon=0.5)
+        >>> found = noisy.difference({"sick": "no"}, {"sick": "yes"}, alpha=0.05)
+        >>> (found["upper"] - found["estimate"]).tolist()
+        [8]
+
+        """
+        rows, chosen = self._selected(by, one, other)
+        if self._by_cells and alpha is not None:
+            found = self._of_cells(rows, chosen, alpha, simultaneous)
+        else:
+            found = _estimates.linear(self._asked(rows, *chosen), (1, -1), alpha, simultaneous)
+        return self._framed(rows, found.columns())
+
+    def sum(
+        self,
+        column: str,
+        by: Columns = (),
+        *,
+        values: Mapping[Any, Real] | None = None,
+        alpha: Real | None = None,
+        simultaneous: bool = False,
+    ) -> Any:
+        """Return the sum of a column's values over the records of each group.
+
+        Parameters
+        ----------
+        column : column name
+            Its levels are numbers, or `values` has them.
+        by : column name or tuple of column names
+            The other columns to keep.
+        values : mapping from levels to numbers, optional
+            The value of each level, such as the middle of an age band. Values are numbers that
+            float64 holds exactly, or multiples of one number by integers up to 2**53, such as
+            decimals with few digits. Records of levels without a value are left out.
+        alpha, simultaneous
+            As in :meth:`intervals`. Without `alpha` there are no intervals.
+
+        Returns
+        -------
+        data frame
+            The columns of `by`, estimate, lower and upper.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> homes = pd.Series([1, 2, 2, 4] * 50, name="rooms")
+        >>> noisy = tables.count(homes.to_frame(), {"rooms": [1, 2, 3, 4]}).release(epsilon=1)
+        >>> found = noisy.sum("rooms", alpha=0.05)
+        >>> bool(found["upper"][0] - found["lower"][0] < 40)
+        True
+
+        """
+        rows = selection.rows_of(self.design._axes, by)
+        place, given = selection.values_of(self.design._axes, column, values, rows)
+        _estimates.refuse_bounds("sum of values", alpha, self)
+        size = self.design._axes[place].tree.size
+        weights, unit, off = selection.weights_of(size, given)
+        if off:
+            raise ValueError(
+                "values are not accepted: give numbers that float64 has, or that are multiples of "
+                "one number by integers up to 2**53"
+            )
+        whole = bool((weights == np.rint(weights)).all())
+        asked = self._asked(rows, {place: weights})
+        found = _estimates.linear(asked, (1,), alpha, simultaneous, whole=whole)
+        if not self.design.signed:
+            least = 0 if weights.min() >= 0 else -math.inf
+            found = found.within(least, 0 if weights.max() <= 0 else math.inf)
+        return self._framed(rows, (found if unit == 1 else found.scaled(unit)).columns())
+
+    def mean(
+        self,
+        column: str,
+        by: Columns = (),
+        *,
+        values: Mapping[Any, Real] | None = None,
+        alpha: Real | None = None,
+        simultaneous: bool = False,
+    ) -> Any:
+        """Return the mean of a column's values over the records of each group.
+
+        Parameters
+        ----------
+        column : column name
+            Its levels are numbers, or `values` has them.
+        by : column name or tuple of column names
+            The other columns to keep.
+        values : mapping from levels to numbers, optional
+            The value of each level, such as the middle of an age band. Records of levels without a
+            value are left out.
+        alpha, simultaneous
+            As in :meth:`intervals`. Without `alpha` there are no intervals.
+
+        Returns
+        -------
+        data frame
+            The columns of `by`, estimate, lower and upper. Intervals are between the least and the
+            greatest value.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> homes = pd.Series([1, 2, 2, 4] * 50, name="rooms")
+        >>> noisy = tables.count(homes.to_frame(), {"rooms": [1, 2, 3, 4]}).release(epsilon=1)
+        >>> found = noisy.mean("rooms", alpha=0.05)
+        >>> bool(2 < found["lower"][0] <= found["estimate"][0] <= found["upper"][0] < 2.5)
+        True
+
+        """
+        rows = selection.rows_of(self.design._axes, by)
+        place, given = selection.values_of(self.design._axes, column, values, rows)
+        _estimates.refuse_bounds("mean", alpha, self)
+        _estimates.refuse_signed("mean of a column", self)
+        limits = min(given.values()), max(given.values())
+        # Smaller numbers have smaller rounding errors.
+        middle, size = (limits[0] + limits[1]) / 2, self.design._axes[place].tree.size
+        weights, unit, off = selection.weights_of(
+            size, {x: each - middle for x, each in given.items()}
+        )
+        used, _, _ = selection.weights_of(size, dict.fromkeys(given, Fraction(1)))
+        asked = self._asked(rows, {place: weights}, {place: used})
+        found = _estimates.ratios(
+            asked, alpha, simultaneous, limits, factor=unit, shift=middle, off=off
+        )
+        return self._framed(rows, found.columns())
+
+    def quantile(
+        self,
+        column: str,
+        q: Real,
+        by: Columns = (),
+        *,
+        alpha: Real | None = None,
+        simultaneous: bool = False,
+    ) -> Any:
+        """Return a quantile of a column in each group: the median for ``q=0.5``.
+
+        This is the least level such that at least the fraction `q` of the group's records are at or
+        below it.
+
+        Parameters
+        ----------
+        column : column name
+            A column whose levels are in order, the least first. Records with other values or None
+            are left out.
+        q : int, float or Fraction
+            Above 0 and below 1.
+        by : column name or tuple of column names
+            The other columns to keep.
+        alpha, simultaneous
+            As in :meth:`intervals`. Without `alpha` there are no intervals. Time grows with the
+            number of levels.
+
+        Returns
+        -------
+        data frame
+            The columns of `by`, and estimate, lower and upper, which are levels of the column. At
+            this confidence, all levels below the interval are too low, and all above it too high
+            (``docs/proofs.md``, theorem 16b).
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> ages = pd.DataFrame({"age": [20, 21, 22, 22, 23] * 40})
+        >>> noisy = tables.count(ages, {"age": range(18, 30)}).release(epsilon=1)
+        >>> noisy.quantile("age", 0.5, alpha=0.05).iloc[0].tolist()
+        [22, 22, 22]
+
+        """
+        part = float(
+            parameters.in_range("q", q, "a number above 0 and below 1", lambda x: 0 < x < 1)
+        )
+        rows = selection.rows_of(self.design._axes, by)
+        place = selection.place_of(self.design._axes, "column", column, rows)
+        _estimates.refuse_bounds("quantile", alpha, self)
+        _estimates.refuse_signed("quantile", self)
+        axis = self.design._axes[place]
+        without = (None, *axis.other)
+        places = [x for x, level in enumerate(axis.levels) if level not in without]
+        levels, leaves = [axis.levels[x] for x in places], axis.tree.leaves[places]
+        kept = sorted(
+            [*zip(rows.axes, rows.nodes, strict=True), (place, leaves)], key=operator.itemgetter(0)
+        )
+        of_cells = self._asked(Rows(*zip(*kept, strict=True)), {})
+        [cells] = of_cells.floats
+        cells = np.moveaxis(cells, [x for x, _ in kept].index(place), -1)
+        below = np.cumsum(cells, axis=-1)
+        # Not negative from the quantile on, and always for the last level.
+        excess = (below - part * below[..., -1:])[..., :-1]
+        found = {"estimate": _first_of(excess >= 0)}
+        if alpha is not None:
+            level = of_cells.level(alpha, _estimates.number(rows, simultaneous))
+            last = len(leaves) - 1
+
+            def asked(places: range) -> Asked:
+                weights = np.zeros((len(places), axis.tree.size))
+                below = np.arange(len(leaves)) <= np.array(places)[:, None]
+                weights[:, leaves] = np.where(below, 1 - part, -part)
+                return self._asked(rows, *({place: each} for each in weights))
+
+            # No weight is above 1.
+            size = float(np.abs(cells).sum())
+            room = len(leaves) * (of_cells.rounding + 8 * 2.0**-52 * size)
+
+            def ends_by(reaches: NDArray[np.float64]) -> tuple[_Ints, _Ints]:
+                lower = _first_of(excess >= -(reaches + room))
+                # From the end, the first that is not surely enough.
+                return lower, last - _first_of((excess <= reaches + room)[..., ::-1])
+
+            def decides(reaches: NDArray[np.float64]) -> NDArray[np.bool_]:
+                lower, upper = ends_by(reaches)
+                k = np.arange(last)
+                return np.asarray((k == lower[..., None]) | (k == upper[..., None] - 1))
+
+            found["lower"], found["upper"] = ends_by(
+                _estimates.deciding(asked, excess.shape, level, decides)
+            )
+        coded = {name: Coded(levels, each.reshape(-1)) for name, each in found.items()}
+        return self._framed(rows, coded)
+
+    def rate(
+        self,
+        population: Any,
+        per: Real = 100_000,
+        by: Columns = (),
+        *,
+        alpha: Real | None = None,
+        simultaneous: bool = False,
+    ) -> Any:
+        """Return the rate of each group: its total per unit of a public population.
+
+        For a denominator from the same release, see :meth:`ratio`.
+
+        Parameters
+        ----------
+        population : number, mapping, or column
+            The public size of each group, above 0: a number for the grand total; a mapping, or a
+            pandas column with an index, whose keys are levels of the column in `by`, or tuples of
+            levels in the order of the frame; or numbers in the order of the rows. A mapping may
+            leave out margins and inner nodes of trees, which are then sums.
+        per : number or str
+            The unit, such as 100,000 for cases per 100,000.
+        by : column name or tuple of column names
+            The columns to keep.
+        alpha, simultaneous
+            As in :meth:`intervals`. Without `alpha` there are no intervals.
+
+        Returns
+        -------
+        data frame
+            The columns of `by`, estimate, lower and upper. The ends are those of the total's
+            interval, scaled exactly and rounded outwards.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> people = pd.DataFrame({"city": ["Rome", "Oslo"] * 90})
+        >>> noisy = tables.count(people, {"city": ["Oslo", "Rome"]}).release(epsilon=1)
+        >>> population = {"Oslo": 700_000, "Rome": 2_700_000}
+        >>> found = noisy.rate(population, by="city", alpha=0.05)
+        >>> list(found.columns), found["city"].tolist()
+        (['city', 'estimate', 'lower', 'upper'], ['Oslo', 'Rome'])
+
+        """
+        unit = parameters.positive_fraction("per", per)
+        return self._total(
+            by,
+            alpha,
+            simultaneous,
+            lambda rows: unit / selection.populations(self.design._axes, population, rows),
+        )
+
+    def change_since(
+        self,
+        earlier: Answers,
+        by: Columns = (),
+        *,
+        percent: bool = False,
+        alpha: Real | None = None,
+        simultaneous: bool = False,
+    ) -> Any:
+        """Return the change of each group's total since an earlier release.
+
+        The two releases have independent noise. An individual may be in both, in which case their
+        privacy losses add up as always.
+
+        Parameters
+        ----------
+        earlier : noisy table
+            Another release of the same kind of counts, with the same levels of the columns in `by`.
+            Its other columns may differ if they leave out no records: those with `other`, and
+            those that a design states to be `complete`. Steps of one stream may share noise, so
+            they are not accepted: compare them with :meth:`difference`.
+        by : column name or tuple of column names
+            The columns to keep. Margins and inner nodes of trees are shown if both releases have
+            them.
+        alpha, simultaneous
+            As in :meth:`intervals`. Without `alpha` there are no intervals.
+        percent : bool
+            Whether to return the change in percent of the earlier total.
+
+        Returns
+        -------
+        data frame
+            The columns of `by`, then estimate or percent, and lower and upper. Intervals of
+            percentages are from -100 on. If the earlier total cannot be distinguished from 0, the
+            percentage is NaN and its upper end is infinite.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> design = tables.Design({"city": ["Oslo", "Rome"]})
+        >>> before, after = (
+        ...     design.count(pd.DataFrame({"city": ["Rome", "Oslo"] * n})).release(epsilon=1)
+        ...     for n in (500, 600)
+        ... )
+        >>> found = after.change_since(before, by="city", percent=True, alpha=0.05)
+        >>> bool(15 < found["lower"][0] <= found["percent"][0] <= found["upper"][0] < 25)
+        True
+
+        """
+        asked = self._both("earlier", earlier, by)
+        _estimates.refuse_bounds("change", alpha, self, earlier)
+        parameters.check_bool("percent", percent)
+        if percent:
+            signed, whole = self.design.signed or earlier.design.signed, Fraction(100)
+            found = _estimates.ratios(
+                asked,
+                alpha,
+                simultaneous,
+                (-math.inf if signed else -whole, math.inf),
+                factor=whole,
+                shift=-whole,
+            )
+        else:
+            found = _estimates.linear(asked, (1, -1), alpha, simultaneous)
+        return self._framed(asked.rows, found.columns("percent" if percent else "estimate"))
+
+    def combine(self, other: Answers) -> Answers:
+        """Return an object that answers from two releases of the same counts together.
+
+        It answers questions about the columns of both, from the tables of both, so each estimate
+        has the least variance that all noisy counts together allow. Public totals of either hold.
+
+        Parameters
+        ----------
+        other : noisy table
+            Another release, with independent noise, of the same counts of the same records. Columns
+            that both have need the same levels, and a column that only one has must leave out no
+            records, as with `other` or where its design states that it is `complete`
+            (:meth:`NoisyTable.with_complete` states it afterwards). Tables, margins, names and
+            privacy loss may differ. The same release in another file is not accepted, nor is a
+            correction of this one, a release that was corrected more or less often, or one that
+            bounds contributions differently, since its true counts differ. If individuals have
+            limits, both need the same columns, and have to be released from one
+            :meth:`Design.count`: each count chooses anew, at random, which records of an individual
+            it keeps. All releases of a count state its `count_id`, in files too, and others are
+            refused. Records that were cut by :func:`bound_contributions` have to be cut once for
+            both, which nothing checks.
+
+        Returns
+        -------
+        Answers
+            An object with the same methods as this one, for all tables of both.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> people = pd.DataFrame({"city": ["Rome", "Oslo"] * 500})
+        >>> table = tables.count(people, {"city": ["Oslo", "Rome"]})
+        >>> one, other = table.release(epsilon="0.1"), table.release(epsilon="0.1")
+        >>> alone, both = (
+        ...     x["upper"][0] - x["lower"][0] for x in (
+        ...         one.intervals(alpha=0.05), one.combine(other).intervals(alpha=0.05))
+        ... )
+        >>> bool(both < alone)
+        True
+
+        """
+        return _Combined(self, other)
+
+    def plus(
+        self,
+        other: Answers,
+        by: Columns | None = None,
+        *,
+        alpha: Real | None = None,
+        simultaneous: bool = False,
+    ) -> Any:
+        """Return each count plus the same count in a table about other people.
+
+        The noise of both adds up, and the intervals allow for that. An individual with records in
+        both tables is counted in both.
+
+        Like every answer, the sum costs no privacy. Those who can have records only in one of the
+        tables, whatever the data are, incur the privacy loss of that table, so if nobody can be in
+        both, the two together cost the greater of the losses. Those who can be in both, or whose
+        records can move from one to the other, incur the sum. No file tells who can.
+
+        Parameters
+        ----------
+        other : noisy table
+            A release of the same kind of counts, with the same columns and levels; any others leave
+            out no records, as for :meth:`change_since`. It may have other margins, trees and
+            privacy losses. The same release in another file is not accepted, and neither is a
+            correction of this one, which is about the same people.
+        by : column name or tuple of column names, optional
+            The columns to keep; by default all. Margins and inner nodes of trees are shown if both
+            releases have them.
+        alpha, simultaneous
+            As in :meth:`intervals`. Without `alpha` there are no intervals.
+
+        Returns
+        -------
+        data frame
+            The columns of `by`, estimate, lower and upper.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> design = tables.Design({"ward": ["A", "B"]})
+        >>> north, south = (
+        ...     design.count(pd.DataFrame({"ward": ["A"] * a + ["B"] * b})).release(epsilon=0.5)
+        ...     for a, b in ((312, 90), (128, 45))
+        ... )
+        >>> found = north.plus(south, alpha=0.05)
+        >>> (found["upper"] - found["estimate"]).tolist()
+        [8, 8]
+
+        """
+        asked = self._beside(other, by)
+        _estimates.refuse_bounds("sum of tables", alpha, self, other)
+        found = _estimates.linear(asked, (1, 1), alpha, simultaneous)
+        least = min(self._least, other._least)
+        return self._framed(asked.rows, found.within(least).columns())
+
+    def per(
+        self,
+        other: Answers,
+        by: Columns | None = None,
+        *,
+        alpha: Real | None = None,
+        simultaneous: bool = False,
+    ) -> Any:
+        """Return each total divided by the same total in another table, such as a sum by a count.
+
+        Parameters
+        ----------
+        other : noisy table
+            A release with the same columns and levels as for :meth:`plus`, and with independent
+            noise, of counts of any kind. For means, these
+            are the counts of the records whose values this table adds up, such as the other file of
+            :meth:`SumAndCount.release`; nothing checks that. The epsilons of both add up.
+        by : column name or tuple of column names, optional
+            The columns to keep; by default all. ``()`` is the ratio of the totals.
+        alpha, simultaneous
+            As in :meth:`intervals`. Without `alpha` there are no intervals.
+
+        Returns
+        -------
+        data frame
+            The columns of `by`, estimate, lower and upper. The estimate is NaN, and an end is
+            infinite, where the other total cannot be distinguished from 0.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp.tables import Design
+        >>> bills = pd.DataFrame({"shop": [*"AAB"] * 3000, "euros": 20})
+        >>> pair = Design({"shop": ["A", "B"]}).sum_and_count(bills, "euros", bounds=(0, 100))
+        >>> noisy = pair.release(epsilon=1)
+        >>> found = noisy.sums.per(noisy.counts, by=(), alpha=0.05)
+        >>> bool(18 < found["lower"][0] <= found["upper"][0] < 22)
+        True
+
+        """
+        return self._per(other, by, alpha, simultaneous, None)
+
+    def _per(
+        self,
+        other: Answers,
+        by: Columns | None,
+        alpha: Real | None,
+        simultaneous: bool,
+        limits: tuple[Fraction, Fraction] | None,
+    ) -> Any:
+        """Return ratios, within limits if they are known."""
+        asked = self._beside(other, by, ratio=True)
+        _estimates.refuse_bounds("ratio", alpha, self, other)
+        least = min(self._least, other._least)
+        found = _estimates.ratios(asked, alpha, simultaneous, limits or (least, math.inf))
+        return self._framed(asked.rows, found.columns())
+
+    def with_totals(self, totals: Any) -> Self:
+        """Return this release with public totals, which its estimates then add up to.
+
+        Every estimate then has the least variance that the noisy counts and the totals allow, and
+        intervals are narrower: with two cells and their total, each variance is halved. Whatever
+        follows from the totals alone has an interval of one point, and shares of a public total
+        have a denominator without noise. The counts of :meth:`NoisyTable.consistent` add up to the
+        totals too.
+
+        Parameters
+        ----------
+        totals : int, or frame
+            The number of records in the table, or a frame with some of its columns, a row for each
+            combination of their levels (or of nodes of one depth of a tree), and a column of
+            counts. Records that the table leaves out, having no level in one of its columns, are
+            in none of them. To add more totals, call the method again. Take totals from a public
+            source, not from the data, since epsilon does not cover them. They must be totals of the
+            records that remain after contributions are bounded.
+
+        Returns
+        -------
+        NoisyTable
+            The same release, with its id. Its files state the totals, so that :func:`geomdp.read`
+            answers with them too.
+
+        Raises
+        ------
+        ValueError
+            If totals are negative, two of them contradict each other, they leave out groups or name
+            unknown ones, or the release has bounds.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> table = tables.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
+        >>> known = table.release(epsilon=0.5).with_totals(3)
+        >>> yes, no = known.estimates()["estimate"]
+        >>> abs(yes + no - 3) < 1e-9
+        True
+        >>> known.total(alpha=0.05).iloc[0].tolist()
+        [3.0, 3.0, 3.0]
+
+        """
+        _estimates.refuse_signed("known total", self)
+        block, counts = public_totals.of(self.design._axes, totals)
+        _estimates.refuse_bounds("known total", True, self)
+        if block in self._known:
+            raise ValueError("totals of these columns are there already: give others")
+        return self._knowing({**self._known, block: counts})
+
+    def _knowing(self, known: Mapping[Block, _Ints]) -> Self:
+        """Return this release with these public counts, whose depths are those of rooted trees."""
+        axes = self.design._axes
+        known = {
+            block: each.reshape(public_totals.shape(axes, block)) for block, each in known.items()
+        }
+        public_totals.check(axes, known)
+        found = copy.copy(self)
+        for name in ("_workload", "_fitted"):
+            found.__dict__.pop(name, None)
+        found._known = known
+        try:
+            _ = found._workload
+        except ValueError as error:
+            raise ValueError(f"totals are not accepted: {error}") from None
+        return found
+
+
+@notebook.showable
+class _Combined(Answers):
+    """Answers from the tables of two releases."""
+
+    def __init__(self, one: Answers, other: Any) -> None:
+        _estimates.check_table("other", other)
+        counted.check_same_counts("other", one, other)
+        _estimates.refuse_bounds("combination", True, one, other)
+        self.id, self._one = f"{one.id} {other.id}", one
+        self.corrects = (*one.corrects, *other.corrects)
+        self.design = layout.united(one.design, other.design)
+        self.count_id = one.count_id
+        tables = [table for each in (one, other) for table in self._moved(each)]
+        self._found = [table for table in tables if table[1]]
+        self.mechanisms = {}
+        known: dict[Block, _Ints] = {}
+        for block, noise, _, counts in tables:
+            if not noise and not np.array_equal(known.setdefault(block, counts), counts):
+                raise ValueError("totals of the two releases contradict each other")
+        public_totals.check(self.design._axes, known)
+        self._known = known
+
+    def _moved(self, of: Answers) -> Iterator[tuple[Block, Any, int, _Ints]]:
+        """Yield the tables of a release on the united axes, in the depths of rooted trees."""
+        labels = [axis.label for axis in of.design._axes]
+        given = [labels.index(axis.label) if axis.label in labels else None for axis in self._axes]
+        order = [place for place in given if place is not None]
+        known = ((block, None, 0, counts) for block, counts in of._known.items())
+        for block, noise, off, counts in (*of._tables, *known):
+            depths = tuple(0 if place is None else block[place] for place in given)
+            sides = [place for place, depth in enumerate(block) if depth]
+            moved = counts.transpose([sides.index(place) for place in order if block[place]])
+            yield depths, noise, off, moved
+
+    @property
+    def _axes(self) -> Any:
+        return self.design._axes
+
+    @property
+    def _revision(self) -> int:
+        return self._one._revision
+
+    @property
+    def _tables(self) -> list[tuple[Block, Any, int, _Ints]]:
+        return self._found
+
+    @property
+    def _bounded(self) -> bool:
+        return False
+
+    def _steps(self, what: str, function: Any) -> Any:  # noqa: ARG002 (the base's signature)
+        raise ValueError(
+            f"{what} needs the noisy counts of one release, and these are answers from two: ask "
+            "each of them"
+        )
+
+    def _made(self, columns: Mapping[str, Any]) -> Any:
+        return self._one._made(columns)
+
+    def __repr__(self) -> str:
+        return f"<Answers of two releases: {self.design!r}>"
+
+
+def _first_of(found: NDArray[np.bool_]) -> _Ints:
+    """Return the place of the first true item along the last axis, or the length."""
+    ended = np.ones((*found.shape[:-1], 1), np.bool_)
+    return np.asarray(np.concatenate([found, ended], axis=-1).argmax(axis=-1))

@@ -1,0 +1,647 @@
+"""Estimates of sums of true counts, and the ends of their intervals."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property, partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp import accuracy
+from geomdp._ground import decimals, parameters
+from geomdp._ground.parameters import Real
+from geomdp._noise import Noise, errors_of
+from geomdp.tables._answers import public_totals, selection
+from geomdp.tables._answers.selection import Columns, Rows
+from geomdp.tables._columns.native import Coded
+from geomdp.tables._facts import counted
+from geomdp.tables._facts import rounding as _rounding
+from geomdp.tables._math import ends, products
+from geomdp.tables._math.ends import Ends
+from geomdp.tables._math.products import Block, Errors, Sum
+from geomdp.tables._math.workload import Fitted, UndeterminedError, Workload
+
+if TYPE_CHECKING:
+    from geomdp.tables._facts.axes import Axis
+    from geomdp.tables._facts.layout import Layout
+    from geomdp.tables._facts.tier_names import Tier
+
+_Floats: TypeAlias = NDArray[np.float64]
+_Ints: TypeAlias = NDArray[np.int64]
+
+#: How many sums have their weights found together.
+_TOGETHER = 64
+#: The level at which a denominator is told from 0.
+_MAY_BE_0 = Fraction(1, 20)
+
+
+class Found(NamedTuple):
+    """Estimates, and the ends of their intervals if there is an alpha."""
+
+    points: NDArray[Any]
+    ends: Ends | None
+
+    def columns(self, name: str = "estimate") -> dict[str, NDArray[Any]]:
+        """Return them by the names of columns."""
+        return {name: self.points, **({} if self.ends is None else self.ends._asdict())}
+
+    def within(self, least: int | float, most: int | float = math.inf) -> Found:
+        """Return intervals from the least to the greatest value, with the same estimates."""
+        return Found(self.points, None if self.ends is None else self.ends.within(least, most))
+
+    def scaled(self, factors: Fraction | NDArray[Any]) -> Found:
+        """Return both times public factors."""
+        points = self.points * np.asarray(factors, np.float64)
+        return Found(points, None if self.ends is None else self.ends.scaled(factors))
+
+
+class Source(NamedTuple):
+    """Sums of the estimates of one release, for its rows."""
+
+    of: Estimates
+    rows: Rows
+    sums: list[Sum]
+
+    @property
+    def nodes(self) -> list[_Ints | None]:
+        """The nodes of each axis, in its rooted tree, that the rows keep, or None."""
+        found: list[_Ints | None] = [None] * len(self.of.design._axes)
+        for place, nodes in zip(self.rows.axes, self.rows.nodes, strict=True):
+            found[place] = nodes + self.of.design._axes[place].rooted[1]
+        return found
+
+    @property
+    def rooted(self) -> list[Sum]:
+        """The sums, with weights of the nodes of rooted trees."""
+        return [rooted_sum(self.of.design._axes, weights) for weights in self.sums]
+
+    def errors(self, nodes: Sequence[int]) -> Errors:
+        """Return the errors of the sums at a node of each axis."""
+        return self.of._workload.joint(self.rooted, nodes)
+
+    def found(self) -> list[tuple[NDArray[Any], NDArray[Any], float]]:
+        """Return for each sum its integers, floats to add, and more than the rounding error."""
+        found = []
+        for each in self.rooted:
+            try:
+                base, more, rounding = self.of._fitted.along(each, self.nodes)
+            except UndeterminedError as error:
+                raise ValueError(undetermined(self.of.design._axes, error)) from None
+            found.append((self._shown(base, each), self._shown(more, each), rounding))
+        return found
+
+    def _shown(self, values: NDArray[Any], weights: Sum) -> NDArray[Any]:
+        """Return the values of the rows, given those on the axes whose nodes are not added up."""
+        sizes = iter(values.shape)
+        shape = [next(sizes) if weights[place] is None else 1 for place in self.rows.axes]
+        return np.broadcast_to(values.reshape(shape), self.rows.shape)
+
+
+class Asked:
+    """Sums of estimates for each row, of one release or of two that are independent."""
+
+    def __init__(self, *sources: Source) -> None:
+        self.sources, self.rows = sources, sources[0].rows
+        #: Whether sums of different rows are independent.
+        self.flat = all(source.of._workload.independent(source.nodes) for source in sources)
+
+    @property
+    def whole(self) -> bool:
+        """Whether sums of noisy cells are estimates, without any floats to add."""
+        cells = all(source.of._fitted.base is not None for source in self.sources)
+        return self.flat and cells
+
+    @cached_property
+    def _found(self) -> list[tuple[NDArray[Any], NDArray[Any], float]]:
+        return [each for source in self.sources for each in source.found()]
+
+    @property
+    def values(self) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+        """The integers of each sum, and the floats to add to them."""
+        return [(base, more) for base, more, _ in self._found]
+
+    @property
+    def rounding(self) -> float:
+        """More than the rounding error of each sum."""
+        return max(rounding for _, _, rounding in self._found)
+
+    @property
+    def floats(self) -> list[_Floats]:
+        """The sums."""
+        return [np.asarray(base + more, np.float64) for base, more in self.values]
+
+    def kinds(self) -> tuple[int, Iterator[tuple[tuple[Any, ...], Errors]]]:
+        """Return how many kinds of rows there are, and the rows and errors of each."""
+        many, found = products.kinds(
+            [source.of._workload for source in self.sources], [x.nodes for x in self.sources]
+        )
+
+        def each() -> Iterator[tuple[tuple[Any, ...], Errors]]:
+            for rows, nodes in found:
+                one, *more = (
+                    source.errors(at) for source, at in zip(self.sources, nodes, strict=True)
+                )
+                yield rows, one.beside(more[0]) if more else one
+
+        return many, each()
+
+    @property
+    def last(self) -> Asked:
+        """The last of the sums by itself."""
+        last = self.sources[-1]
+        return Asked(last._replace(sums=last.sums[-1:]))
+
+    def reaches(self, factors: Sequence[float], level: float) -> _Floats:
+        """Return the reach of a weighted sum in each row; of very many kinds, in two passes."""
+        found, (many, kinds) = np.empty(self.rows.shape), self.kinds()
+        workload, nodes = self.sources[0].of._workload, self.sources[0].nodes
+        if sum(len(each.sums) for each in self.sources) == 1 and not workload.one_by_one(many):
+            bounds = workload.bounds(self.sources[0].rooted[0], nodes, level)
+            return abs(factors[0]) * bounds.reshape(self.rows.shape)
+        for index, errors in kinds:
+            found[index] = errors.reach(tuple(map(float, factors)), level)
+        return found
+
+    def bounds(self, level: float) -> _Floats:
+        """Return bounds on the reaches of each sum by itself, for all sums of a row together."""
+        [source], (many, kinds) = self.sources, self.kinds()
+        if not source.of._workload.one_by_one(many):
+            each = (Asked(source._replace(sums=[x])).reaches((1,), level) for x in source.sums)
+            return np.stack(list(each), -1)
+        found = np.empty((*self.rows.shape, len(source.sums)))
+        for index, errors in kinds:
+            found[index] = errors.bounds(level)
+        return found
+
+    def level(self, alpha: Real, n: int, *, independent: bool = False) -> float:
+        """Return the level of ideal noise of each of n intervals."""
+        given = parameters.significance("alpha", alpha)
+        lost = sum((source.of._workload.lost for source in self.sources), Fraction(0))
+        each = ends.level(given, n, independent=independent)
+        left = each - (lost if independent else lost / n)
+        if left <= 0:
+            wanted = f"more than {float(lost):.3g}, the error of the sampled distribution"
+            raise ValueError(parameters.refusal("alpha", float(given), wanted))
+        return decimals.down(left)
+
+
+def workload_of(
+    axes: Sequence[Axis],
+    mechanisms: Mapping[Block, Noise],
+    known: Iterable[Block] = (),
+) -> Workload:
+    """Return everything public about the noise of blocks with these mechanisms."""
+    return _workload(axes, [(rooted(axes, x), noise, 0) for x, noise in mechanisms.items()], known)
+
+
+def _workload(
+    axes: Sequence[Axis],
+    noises: Iterable[tuple[Block, Noise, int]],
+    known: Iterable[Block],
+) -> Workload:
+    released, facts = [], dict[int, tuple[Any, Fraction]]()
+    for block, each, off in noises:
+        # Tables of equal parts have one mechanism.
+        if id(each) not in facts:
+            facts[id(each)] = each.rate, Fraction(errors_of(each, np.int64).total_variation)
+        released.append((block, *facts[id(each)], off))
+    return Workload([axis.rooted[0] for axis in axes], released, known)
+
+
+def rooted(axes: Sequence[Axis], block: Block) -> Block:
+    """Return the depths of a block in rooted trees."""
+    return tuple(axis.rooted[1] + depth for axis, depth in zip(axes, block, strict=True))
+
+
+def rooted_sum(axes: Sequence[Axis], weights: Sum) -> Sum:
+    """Return a sum with weights of the nodes of rooted trees: no root that is added has one."""
+    return [
+        each
+        if each is None or not axis.rooted[1]
+        else np.concatenate([np.zeros(axis.rooted[1], each.dtype), each])
+        for axis, each in zip(axes, weights, strict=True)
+    ]
+
+
+def undetermined(axes: Sequence[Axis], error: UndeterminedError) -> str:
+    """Return what tables do not determine, by the names of columns."""
+    block = min(error.blocks, key=lambda block: (sum(map(bool, block)), block))
+    names = [
+        repr(axis.label) if axis.hierarchy is None else f"depth {depth} of {axis.label!r}"
+        for axis, depth in zip(axes, block, strict=True)
+        if depth
+    ]
+    text = " and ".join(names) or "the sum over all columns"
+    return f"no released table has {text}{' together' * (len(names) > 1)}: ask for what one has"
+
+
+class Estimates:
+    """Estimates of the sums of one release, and everything public about their errors."""
+
+    if TYPE_CHECKING:
+        # Of the class of published counts.
+        design: Layout
+        mechanisms: dict[Block, Noise]
+        _values: _Ints
+        #: The id of the release; of answers from several, all of them.
+        id: str
+        corrects: tuple[str, ...]
+        count_id: str | None
+
+        @property
+        def _revision(self) -> int: ...
+
+        def _made(self, columns: Mapping[str, Any]) -> Any: ...
+
+    #: Public true counts by block, whose depths are those of rooted trees.
+    _known: Mapping[Block, _Ints] = MappingProxyType({})
+    #: The number of whose multiples the noisy counts are: see :meth:`Released.save`.
+    _rounded: int | None = None
+    #: Which of several precisions of one table it is.
+    _tier: Tier | None = None
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """The noisy counts: an axis for each column, with its nodes in the order of its tree.
+
+        A release of chosen `tables` has no such array: use :attr:`frame`.
+        """
+        if self.design.tables is not None:
+            raise ValueError("counts of chosen tables are not one array: give frame or to_dict")
+        return self._values
+
+    @cached_property
+    def _workload(self) -> Workload:
+        """Everything public about the noise, for estimates and their errors."""
+        return _workload(self.design._axes, [each[:3] for each in self._tables], self._known)
+
+    @property
+    def _tables(self) -> list[tuple[Block, Noise, int, _Ints]]:
+        """The noisy tables.
+
+        The block of each, in the depths of rooted trees, its noise, the most that its counts are
+        off by rounding, and these counts.
+        """
+        axes, parts = self.design._axes, self.design._parts
+        off = _rounding.half(self._rounded)
+        blocks = [(x, rooted(axes, x), noise) for x, noise in self.mechanisms.items()]
+        return [
+            (block, noise, off, self._values[parts[x]].reshape(public_totals.shape(axes, block)))
+            for x, block, noise in blocks
+        ]
+
+    @cached_property
+    def _fitted(self) -> Fitted:
+        """The estimates from all tables; with bounds, the sums of noisy cells."""
+        tables = [counts for *_, counts in self._tables]
+        known = list(self._known.values())
+        return self._workload.fit(tables, known, leaves_alone=self._bounded)
+
+    @property
+    def _known_total(self) -> int | float:
+        """The total, if it is public."""
+        axes = self.design._axes
+        for block, counts in self._known.items():
+            if all(not at or axis.hierarchy is None for axis, at in zip(axes, block, strict=True)):
+                return int(counts.sum())
+        return math.inf
+
+    @property
+    def _bounded(self) -> bool:
+        """Whether the release has bounds."""
+        return any(each.bounds is not None for each in self.mechanisms.values())
+
+    @property
+    def _least(self) -> int | float:
+        """The least that any true count may be: 0, but for sums of values that may be negative."""
+        return -math.inf if self.design.signed else 0
+
+    @property
+    def _labels(self) -> tuple[str, ...]:
+        return tuple(axis.label for axis in self.design._axes)
+
+    @property
+    def _by_cells(self) -> bool:
+        """Whether intervals come from single cells, which may be at a limit."""
+        if self._known or self.design.tables is not None:
+            return False
+        lists = not any(axis.tree.depth for axis in self.design._axes)
+        return self._bounded or (lists and math.isinf(self._fitted.size))
+
+    def _refuse_chosen(self, what: str) -> None:
+        if self.design.tables is not None:
+            raise ValueError(
+                f"{what} needs all combinations of columns: release a design without tables"
+            )
+
+    def _both(self, name: str, other: Any, by: Columns, *, ratio: bool = False) -> Asked:
+        """Return the total of each group of two releases that count the same, or of a ratio."""
+        check_table(name, other)
+        rows = selection.rows_of(self.design._axes, by)
+        kept = [self._labels[place] for place in rows.axes]
+        counted.check_same_question(name, self, other, kept, ratio=ratio)
+        places = tuple(selection.place_of(other.design._axes, "by", label) for label in kept)
+        if sorted(places) != list(places):
+            raise ValueError(f"{name} has the columns of by in another order: give the same")
+        pairs = [
+            selection.common_nodes(name, self.design._axes[one], nodes, other.design._axes[two])
+            for one, nodes, two in zip(rows.axes, rows.nodes, places, strict=True)
+        ]
+        return Asked(
+            *(
+                Source(of, Rows(axes, nodes), [selection.sum_of(of.design._axes, axes)])
+                for of, axes, nodes in (
+                    (self, rows.axes, tuple(one for one, _ in pairs)),
+                    (other, places, tuple(two for _, two in pairs)),
+                )
+            )
+        )
+
+    def _beside(self, other: Any, by: Columns | None, *, ratio: bool = False) -> Asked:
+        """Return the totals of two releases, neither of which replaces the other."""
+        asked = self._both("other", other, self._labels if by is None else by, ratio=ratio)
+        counted.check_no_correction(self, other)
+        return asked
+
+    def _selected(
+        self, by: Columns, one: Any, other: Any
+    ) -> tuple[Rows, list[dict[int, NDArray[Any]]]]:
+        """Return the rows, and for each selection the weights of the nodes of its columns."""
+        rows = selection.rows_of(self.design._axes, by)
+        pairs = (("one", one), ("other", other))
+        return rows, [selection.choose(self.design._axes, name, x, rows) for name, x in pairs]
+
+    def _asked(self, rows: Rows, *chosen: Mapping[int, NDArray[Any]]) -> Asked:
+        axes = self.design._axes
+        return Asked(
+            Source(self, rows, [selection.sum_of(axes, rows.axes, each) for each in chosen])
+        )
+
+    def _total(
+        self,
+        by: Columns,
+        alpha: Real | None,
+        simultaneous: bool,
+        factors: Callable[[Rows], NDArray[Any]] | None = None,
+    ) -> Any:
+        rows, found = self._totals(by, alpha, simultaneous, factors)
+        return self._framed(rows, found)
+
+    def _every(self, alpha: Real | None, simultaneous: bool) -> Any:
+        """Return the estimates of all rows, in their order."""
+        return self._made({**self.design._columns(), **self._of_rows(alpha, simultaneous)})
+
+    def _of_rows(self, alpha: Real | None, simultaneous: bool) -> dict[str, NDArray[Any]]:
+        """Return the estimates of all rows, in their order, with intervals if there is an alpha.
+
+        Those of chosen tables are found table by table.
+        """
+        axes = self.design._axes
+        if self.design.tables is None:
+            _, found = self._totals(self._labels, alpha, simultaneous)
+            return {name: each.reshape(-1) for name, each in found.items()}
+        parameters.check_bool("simultaneous", simultaneous)
+        if alpha is not None and simultaneous:
+            alpha = parameters.significance("alpha", alpha) / self.design.cells
+        parts: list[dict[str, NDArray[Any]]] = []
+        for block in self.design.blocks:
+            kept = tuple(x for x, depth in enumerate(block) if rooted((axes[x],), (depth,)) != (0,))
+            levels = [np.arange(axes[x].tree.size)[axes[x].tree.level(block[x])] for x in kept]
+            each = linear(
+                self._asked(Rows(kept, tuple(levels)), {}), (1,), alpha, simultaneous=False
+            )
+            parts.append(each.within(0, self._known_total).columns())
+        return {
+            name: np.concatenate([part[name].reshape(-1) for part in parts]) for name in parts[0]
+        }
+
+    def _totals(
+        self,
+        by: Columns,
+        alpha: Real | None,
+        simultaneous: bool,
+        factors: Callable[[Rows], NDArray[Any]] | None = None,
+    ) -> tuple[Rows, dict[str, NDArray[Any]]]:
+        rows = selection.rows_of(self.design._axes, by)
+        scale = None if factors is None else factors(rows)
+        if self._by_cells and alpha is not None:
+            found = self._of_cells(rows, [{}], alpha, simultaneous)
+        else:
+            found = linear(self._asked(rows, {}), (1,), alpha, simultaneous)
+        found = found.within(self._least, math.inf if self.design.signed else self._known_total)
+        return rows, (found if scale is None else found.scaled(scale)).columns()
+
+    def _of_cells(
+        self,
+        rows: Rows,
+        chosen: Sequence[Mapping[int, NDArray[Any]]],
+        alpha: Real,
+        simultaneous: bool,
+    ) -> Found:
+        """Return totals, or differences of two, with intervals by the noisy cells alone."""
+        given, n = parameters.significance("alpha", alpha), number(rows, simultaneous)
+        # Rows of margins and trees share cells.
+        flat = self._asked(rows, {}).flat
+        level = ends.level(given, n, independent=flat and len(chosen) == 1)
+        cells = self._cells()
+        found = [self._of_sum(cells[w != 0], level, w[w != 0]) for w in self._weights(rows, chosen)]
+        signs = (1, -1)[: len(chosen)]
+        points = linear(self._asked(rows, *chosen), signs, None, simultaneous).points
+        return Found(points, Ends.of((x for x, _ in found), (x for _, x in found), rows.shape))
+
+    def _shares_of_cells(self, rows: Rows, alpha: Real, simultaneous: bool) -> Found:
+        """Return the percentages that intervals for each group and for all others allow."""
+        given = parameters.significance("alpha", alpha)
+        half = ends.level(ends.level(given, number(rows, simultaneous)), 2, independent=True)
+        cells, points, lower, upper = self._cells(), [], [], []
+        for w in self._weights(rows, [{}]):
+            part, rest = (cells[x] for x in (w != 0, w == 0))
+            (a, b), (c, d) = (self._of_sum(x, half, np.ones_like(x)) for x in (part, rest))
+            low, high = (max(a, 0), max(d, 0)), (max(b, 0), max(c, 0))
+            whole = sum(map(int, cells.flat))
+            points.append(100 * sum(map(int, part)) / whole if whole > 0 else math.nan)
+            lower.append(Fraction(100 * low[0], sum(low)) if any(low) else 0)
+            upper.append(Fraction(100 * high[0], sum(high)) if any(high) else 100)
+        return Found(np.reshape(points, rows.shape), Ends.of(lower, upper, rows.shape))
+
+    def _of_sum(self, cells: _Ints, level: Fraction, weights: _Ints) -> tuple[int, int]:
+        """Return an interval of a weighted sum of true cells, by noisy cells alone.
+
+        Each end rises with what the cells were before rounding, and falls with negative weights.
+        """
+        mechanism = self.mechanisms[tuple(axis.tree.depth for axis in self.design._axes)]
+        interval = partial(
+            accuracy.sum_confidence_interval, mechanism, alpha=level, weights=weights
+        )
+        if self._rounded is None:
+            return interval(cells)
+        off = _rounding.half(self._rounded) * np.sign(weights)
+        bounds = () if mechanism.bounds is None else (mechanism.bounds,)
+        low, high = (_rounding.moved(cells, moves, *bounds) for moves in (-off, off))
+        return interval(low)[0], interval(high)[1]
+
+    def _cells(self) -> _Ints:
+        """Return the noisy cells."""
+        axes = self.design._axes
+        check_bounded(axes)
+        return self.counts[np.ix_(*(x.tree.leaves for x in axes))]
+
+    def _weights(self, rows: Rows, chosen: Sequence[Mapping[int, NDArray[Any]]]) -> Iterator[_Ints]:
+        """Yield for each row the weight of each cell, with the sign - in a second selection."""
+        axes = self.design._axes
+        for at in np.ndindex(rows.shape):
+            found = np.zeros([len(axis.levels) for axis in axes], np.int64)
+            for sign, each in zip((1, -1), chosen, strict=False):
+                own = {
+                    place: selection.cell_weights(x, each.get(place, selection.roots(x)))
+                    for place, x in enumerate(axes)
+                }
+                for place, nodes, row in zip(rows.axes, rows.nodes, at, strict=True):
+                    one = np.zeros(axes[place].tree.size, np.int64)
+                    one[nodes[row]] = 1
+                    own[place] = selection.cell_weights(axes[place], one)
+                found += sign * math.prod(np.ix_(*own.values()))
+            yield found
+
+    def _framed(self, rows: Rows, found: Mapping[str, Any]) -> Any:
+        columns: dict[str, Any] = {}
+        index = np.indices(rows.shape, sparse=True)
+        for place, nodes, at in zip(rows.axes, rows.nodes, index, strict=True):
+            axis = self.design._axes[place]
+            places = np.broadcast_to(nodes[at], rows.shape).reshape(-1)
+            columns[axis.label] = axis.coded(places)
+        shaped = {
+            name: each if isinstance(each, Coded) else np.ascontiguousarray(each).reshape(-1)
+            for name, each in found.items()
+        }
+        return self._made(columns | shaped)
+
+
+def check_bounded(axes: Iterable[Axis]) -> None:
+    """Refuse bounds where cells differ in depth: their sums are of counts with other noise."""
+    for axis in axes:
+        if axis.tree.starts[axis.tree.depth] != axis.tree.cells[0]:
+            raise ValueError(
+                f"bounds are not accepted with the tree of {axis.label!r}, whose cells differ in "
+                "depth, so that no question would have an interval: release without bounds"
+            )
+
+
+def check_table(name: str, other: Any) -> None:
+    """Refuse what is no noisy table."""
+    if not isinstance(other, Estimates):
+        raise TypeError(parameters.foreign(name, other, "a noisy table"))
+
+
+def linear(
+    asked: Asked,
+    factors: Sequence[int],
+    alpha: Real | None,
+    simultaneous: bool,
+    *,
+    whole: bool = True,
+) -> Found:
+    """Return weighted sums of sums of estimates, by integers.
+
+    The true sums may be known to be whole numbers.
+    """
+    rows, level = asked.rows, 0.0
+    if alpha is not None:
+        independent = asked.flat and len(asked.values) == 1
+        level = asked.level(alpha, number(rows, simultaneous), independent=independent)
+    parts = zip(*asked.values, strict=True)
+    base, more = (np.asarray(sum(map(operator.mul, factors, x))) for x in parts)
+    rounding = sum(map(abs, factors)) * asked.rounding
+    reaches = asked.reaches(factors, level) if alpha is not None else more
+    exact = base.dtype.kind == "i" and asked.whole and math.isfinite(rounding)
+    points = base if exact else base + more
+    if alpha is None:
+        return Found(points, None)
+    return Found(points, Ends.around(base, more, reaches, rounding, whole=whole))
+
+
+def deciding(
+    asked: Callable[[range], Asked],
+    shape: tuple[int, ...],
+    level: float,
+    decides: Callable[[_Floats], NDArray[np.bool_]],
+) -> _Floats:
+    """Return bounds on the reaches of many sums in each row, the last axis of the shape.
+
+    They are the reaches where bounds decide about an answer, as `decides` says. All others are
+    greater, and take less time.
+    """
+    found, left = np.empty(shape), np.ones(shape, np.bool_)
+    for start in range(0, shape[-1], _TOGETHER):
+        some = range(start, min(start + _TOGETHER, shape[-1]))
+        found[..., some] = asked(some).bounds(level)
+    while (wanted := left & decides(found)).any():
+        for place in np.flatnonzero(wanted.reshape(-1, shape[-1]).any(axis=0)).tolist():
+            found[..., place] = asked(range(place, place + 1)).reaches((1,), level)
+            left[..., place] = False
+    return found
+
+
+def ratios(
+    asked: Asked,
+    alpha: Real | None,
+    simultaneous: bool,
+    limits: tuple[Fraction | float, Fraction | float],
+    *,
+    factor: Fraction = Fraction(1),
+    shift: Fraction = Fraction(0),
+    off: Fraction = Fraction(0),
+    of_whole: bool = False,
+) -> Found:
+    """Return ratios of two sums of estimates, times `factor`, moved by `shift`.
+
+    The intervals are within limits. The true values may differ from those of the ratios by up to
+    `off`. Where the second sum may be 0 there is no estimate, or with `of_whole`, where it is the
+    same in all rows, only if it is not positive itself.
+    """
+    rows, (above, below) = asked.rows, asked.floats
+    points = np.full(rows.shape, math.nan)
+    least = 0.0 if of_whole else asked.last.reaches((1,), asked.last.level(_MAY_BE_0, 1))
+    np.divide(above, below, out=points, where=below > least)
+    points = points * float(factor) + float(shift)
+    if alpha is None:
+        return Found(points, None)
+    level = asked.level(alpha, number(rows, simultaneous))
+    found = Ends(np.empty(rows.shape), np.empty(rows.shape))
+    for index, errors in asked.kinds()[1]:
+        pair, shape = (above[index].reshape(-1), below[index].reshape(-1)), above[index].shape
+        kind = products.ratio_ends(pair, errors, level, asked.rounding)
+        for whole, each in zip(found, kind, strict=True):
+            whole[index] = each.reshape(shape)
+    return Found(points, found.scaled(factor, shift=shift, off=off).within(*limits))
+
+
+def number(rows: Rows, simultaneous: bool) -> int:
+    """Return how many intervals have the level together."""
+    parameters.check_bool("simultaneous", simultaneous)
+    return rows.size if simultaneous else 1
+
+
+def refuse_signed(what: str, *tables: Estimates) -> None:
+    """Refuse what has no meaning for values that may be negative."""
+    for table in tables:
+        if table.design.signed:
+            raise ValueError(
+                f"no {what} is known for sums of values that may be negative (bounds = "
+                f"{table.design.values}): give bounds from 0 on"
+            )
+
+
+def refuse_bounds(what: str, alpha: Any, *tables: Estimates) -> None:
+    """Refuse intervals that errors at a bound would make wrong."""
+    if alpha is not None and any(table._bounded for table in tables):
+        raise ValueError(
+            f"a release with bounds has no interval for a {what}, since all errors at a "
+            "bound have the same sign: release without bounds"
+        )

@@ -1,0 +1,1 @@
+"""From records to exact counts: contributions bounded, cells counted."""

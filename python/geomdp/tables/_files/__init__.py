@@ -1,1 +1,0 @@
-"""CSV and Parquet files, as read and written by the command line."""

@@ -1,0 +1,1 @@
+"""Releases as files, and the page for browsers."""

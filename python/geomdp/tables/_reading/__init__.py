@@ -1,0 +1,1 @@
+"""Readers of published files, and the report of a budget."""

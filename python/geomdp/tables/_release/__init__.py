@@ -1,0 +1,1 @@
+"""From exact counts to a release: prepare, spend, draw, save."""

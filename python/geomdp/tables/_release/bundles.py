@@ -1,0 +1,190 @@
+"""One table at several precisions, for the privacy loss of the finest."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from geomdp._ground import notebook, parameters
+from geomdp._ground.parameters import Integer, Real
+from geomdp.tables._facts import tier_names
+from geomdp.tables._release import steps
+from geomdp.tables._results.noisy_table import NoisyTable
+from geomdp.tables._results.released import rehearse
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+    from os import PathLike
+
+    from geomdp.tables._facts.layout import Layout
+
+
+@notebook.showable
+class Bundle(Mapping[str, NoisyTable]):
+    """Tables that one call released, by name: each may be saved, asked and shown by itself."""
+
+    __slots__ = ("_tables",)
+
+    def __init__(self, tables: Mapping[str, NoisyTable]) -> None:
+        self._tables = dict(tables)
+
+    def __getitem__(self, name: str) -> NoisyTable:
+        if name not in self._tables:
+            raise KeyError(f"{parameters.shown(name)}: give one of {', '.join(self._tables)}")
+        return self._tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def save(
+        self,
+        path: Mapping[str, str | PathLike[str]],
+        *,
+        overwrite: bool = False,
+        rounded: Integer | None = None,
+        about: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write each table to a file of its own, as :meth:`NoisyTable.save` does.
+
+        All paths are checked before the first file is written.
+
+        Parameters
+        ----------
+        path : mapping of names to paths
+            A file for each table. ``tiers["public"].save(path)`` writes one of them.
+        overwrite, rounded, about
+            As in :meth:`NoisyTable.save`, for all files.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> table = tables.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
+        >>> tiers = table.release(tiers={"public": "0.1", "researchers": 1})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     tiers.save({"public": f"{folder}/public.csv", "researchers": f"{folder}/fine.csv"})
+        ...     files = sorted(os.listdir(folder))
+        >>> files
+        ['fine.csv', 'fine.csv.json', 'public.csv', 'public.csv.json']
+
+        """
+        parameters.check_bool("overwrite", overwrite)
+        paths = paths_of("path", path, self)
+        for name, each in paths.items():
+            rehearse(self[name], each, rounded, name="path", overwrite=overwrite)
+        for name, each in paths.items():
+            self[name].save(each, overwrite=overwrite, rounded=rounded, about=about)
+
+    def __repr__(self) -> str:
+        counts = notebook.many(self[[*self][-1]].design.cells, "count")
+        each = ", ".join(
+            f"{name} at epsilon {parameters.text(table.epsilon)}" for name, table in self.items()
+        )
+        return f"<{type(self).__name__} of {counts}: {each}>"
+
+    def _repr_html_(self) -> str:
+        return notebook.preformatted(repr(self))
+
+
+class NoisyTiers(Bundle):
+    """One table at several precisions, made by ``table.release(tiers=...)``.
+
+    A mapping from the name of each tier, the coarsest first, to a :class:`NoisyTable` that can be
+    saved, asked and shown like any other. Whoever sees several of them loses the greatest of their
+    epsilons and no more. The noise of a tier is that of the next finer one with more added, so they
+    are not independent: the finest tier that a reader has is all that the reader needs.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from geomdp import tables
+    >>> table = tables.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
+    >>> tiers = table.release(tiers={"public": "0.1", "researchers": 1})
+    >>> tiers
+    <NoisyTiers of 2 counts: public at epsilon 0.1, researchers at epsilon 1>
+    >>> tiers["public"].privacy_loss(), len(tiers["researchers"].intervals(alpha=0.05))
+    (0.1, 2)
+
+    """
+
+    __slots__ = ()
+
+    @property
+    def finest(self) -> NoisyTable:
+        """The table of the greatest epsilon."""
+        return [*self._tables.values()][-1]
+
+    @property
+    def id(self) -> str:
+        """The id of the release, which all tiers share."""
+        return self.finest.id
+
+    @property
+    def epsilon(self) -> Fraction | float:
+        """The exact privacy loss of all tiers together for one individual: that of the finest."""
+        return self.finest.epsilon
+
+
+def release(
+    design: Layout,
+    held: tuple[Any, Any],
+    tiers: Mapping[str, Real],
+    *,
+    corrects: Any = None,
+    save: Any = None,
+    **how: Any,
+) -> NoisyTiers:
+    """Return the tiers of a table, after they are booked once: :meth:`Table.release`.
+
+    What the table holds is its library, and its cells with records and their counts.
+    """
+    epsilons = tier_names.checked(tiers)
+    paths = paths_of("save", save, tiers)
+    replaced = corrects.finest if isinstance(corrects, NoisyTiers) else corrects
+    prepared = [
+        steps.prepare(
+            design,
+            None,
+            epsilon=epsilon,
+            corrects=replaced,
+            save=paths.get(tier.name),
+            tiers=tiers,
+            tier=tier,
+            **how,
+        )
+        for tier, epsilon in epsilons.items()
+    ]
+    finest = prepared[-1]
+    stated = tuple((tier.name, epsilon) for tier, epsilon in epsilons.items())
+    alike = [each._replace(identity=finest.identity) for each in prepared]
+
+    def draw() -> NoisyTiers:
+        return NoisyTiers(dict(zip(tiers, steps.draw_tiers(alike, *held), strict=True)))
+
+    return steps.publish([finest], draw, save=paths or None, tiers=stated, **how)
+
+
+def paths_of(parameter: str, given: Any, names: Collection[str]) -> dict[str, Any]:
+    """Return the file of each table, all different, or none for None."""
+    if given is None:
+        return {}
+    wanted = f"a path for each of {parameters.shown([*names])}"
+    if not isinstance(given, Mapping):
+        raise TypeError(parameters.foreign(parameter, given, f"a mapping with {wanted}"))
+    if given.keys() != {*names}:
+        raise ValueError(f"{parameter} has other names than the tables: give {wanted}")
+    places = []
+    for each in given.values():
+        if not isinstance(each, str | os.PathLike):
+            raise TypeError(parameters.foreign(parameter, each, wanted))
+        with suppress(ValueError):  # What no system can hold is refused where it is rehearsed.
+            places.append(os.path.realpath(each))
+    if len({*places}) < len(places):
+        raise ValueError(f"{parameter} does not have different paths: give {wanted}")
+    return {name: given[name] for name in names}

@@ -1,0 +1,326 @@
+"""The steps of every release, in order: prepare, spend, draw, save.
+
+:func:`prepare` makes every refusal but the budget's, from public facts alone; those of a file too.
+:func:`publish` books the loss before any noise is drawn. Only the draws see exact counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypedDict, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp._ground import identity as _identity
+from geomdp._ground import parameters
+from geomdp._ground.identity import Identity
+from geomdp._noise import Noise, exact_loss
+from geomdp.accounting._budget import as_budget, book_table
+from geomdp.mechanism import GeometricMechanism, as_mechanism
+from geomdp.mechanism import rehearse as rehearse_noise
+from geomdp.tables._answers.estimates import check_bounded, workload_of
+from geomdp.tables._columns.native import Library
+from geomdp.tables._facts import about as _about
+from geomdp.tables._facts import counted, layout
+from geomdp.tables._facts.exact_sums import all_nodes, check_size
+from geomdp.tables._results import empty
+from geomdp.tables._results import rest as _rest
+from geomdp.tables._results.groups import NoisyGroups, threshold
+from geomdp.tables._results.noisy_table import NoisyTable
+from geomdp.tables._results.released import Released, rehearse
+from geomdp.tables._results.rest import Rest
+from geomdp.tiers import TierPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from fractions import Fraction
+    from os import PathLike
+
+    from geomdp._ground.parameters import Integer
+    from geomdp.accounting import Budget
+    from geomdp.tables._facts.layout import Layout
+    from geomdp.tables._facts.tier_names import Tier
+    from geomdp.tables._math.products import Block
+
+_Ints: TypeAlias = NDArray[np.int64]
+_Made = TypeVar("_Made", bound="Saveable")
+#: Cells at a time: they fit in the cache, and are enough for threads.
+_CHUNK = 2**20
+_NO_CELLS = np.empty(0, np.int64)
+
+
+class Publishing(TypedDict, total=False):
+    """The arguments of every release that are given by name; each is explained once.
+
+    Parameters
+    ----------
+    budget, label, threads, corrects, save, rounded, about
+        As in :meth:`geomdp.tables.Table.release`.
+
+    """
+
+    budget: Budget | None
+    label: str | None
+    threads: int | None
+    corrects: Any
+    save: str | PathLike[str] | Mapping[str, str | PathLike[str]] | None
+    rounded: Integer | None
+    about: Mapping[str, str] | None
+
+
+class Saveable(Protocol):
+    """What can be saved: a release, or several that are made together."""
+
+    def save(self, path: Any, *, rounded: Any) -> None:
+        """Write it to a file, or to several."""
+
+
+class Release(NamedTuple):
+    """The public facts of a release that is about to be made."""
+
+    design: Layout
+    mechanisms: Mapping[Block, Noise]
+    label: str | None
+    #: The least noisy count that is published; None for whole tables.
+    at_least: int | None
+    threads: int | None
+    identity: Identity
+    #: The row for the groups left out, if there is one.
+    rest: Rest | None = None
+    #: What the publisher says about the table.
+    about: Mapping[str, str] | None = None
+    #: Its tier, if it is one of several precisions of one table.
+    tier: Tier | None = None
+    #: How many of the largest cells it names, without counts; 0 for counts.
+    named: int = 0
+
+    def losses(self) -> tuple[Fraction | float, Counter[Fraction | float]]:
+        """Return the loss of the whole release, and those of its noisy counts."""
+        if self.named:
+            [mechanism] = self.mechanisms.values()
+            each = exact_loss(mechanism, mechanism.sensitivity // self.named)
+            return exact_loss(mechanism, mechanism.sensitivity), Counter({each: self.named})
+        whole = layout.loss(self.design, self.mechanisms)
+        parts = layout.losses(self.design, self.mechanisms)
+        if self.rest is not None:
+            own = self.rest.loss(self.design)
+            whole, parts[own] = whole + own, parts[own] + 1
+        return whole, parts
+
+
+def prepare(
+    design: Layout,
+    mechanism: GeometricMechanism | None,
+    *,
+    epsilon: Any = None,
+    bounds: Any = None,
+    at_least: Any = None,
+    rest: Any = None,
+    tiers: Any = None,
+    save: Any = None,
+    rounded: Any = None,
+    **how: Any,
+) -> Release:
+    """Return a release, after all checks that public facts allow, those of its plans too."""
+    row = None
+    if rest is not None:
+        if at_least is None:
+            raise TypeError("rest is for at_least: without it, no group is left out")
+        if mechanism is not None or epsilon is None:
+            raise TypeError("rest takes a share of epsilon: give epsilon instead of a mechanism")
+        row, epsilon = _rest.asked(design, rest, epsilon)
+    mechanisms = layout.mechanisms_by(design, mechanism, epsilon, bounds, tiers)
+    _check_bounds(design, [each.bounds for each in mechanisms.values() if each.bounds is not None])
+    if at_least is not None:
+        at_least = threshold(design, at_least, mechanisms[design.blocks[-1]])
+    else:
+        check_size(design)
+    for each in mechanisms.values():
+        each.certificate(np.int64)  # A mechanism without a plan for these counts is refused here,
+        if tiers is None:
+            rehearse_noise(as_mechanism(each), _NO_CELLS)  # and one that cannot draw.
+    if at_least is None:
+        workload_of(design._axes, mechanisms)  # Tables that answer no question are refused here.
+    release = planned(design, mechanisms, at_least=at_least, rest=row, **how)
+    if save is None and rounded is not None:
+        raise TypeError("rounded is for save: only files are rounded")
+    if save is not None:
+        counts = np.zeros(int(row is not None), np.int64) if at_least else _no_counts(design)
+        rehearse(_published(release, None, counts, _NO_CELLS), save, rounded)
+    return release
+
+
+def _check_bounds(design: Layout, bounds: Sequence[tuple[int, int]]) -> None:
+    """Refuse bounds of noisy counts for tables whose intervals do not hold with them."""
+    if not bounds:
+        return
+    if design.tables is not None:
+        raise ValueError("bounds are not accepted for a design with tables: release without bounds")
+    if design.signed and max(bounds)[0] >= 0:
+        # Intervals by bounds from 0 on take it that no true count is below 0.
+        raise ValueError(
+            f"bounds = {max(bounds)} are not accepted for sums of values that may be negative "
+            f"({design.values}): give a lower bound below 0"
+        )
+    check_bounded(design._axes)
+
+
+def _no_counts(design: Layout) -> _Ints:
+    return np.zeros(design.shape if design.tables is None else design.cells, np.int64)
+
+
+def planned(
+    design: Layout,
+    mechanisms: Mapping[Block, Noise],
+    *,
+    label: Any = None,
+    threads: Any = None,
+    corrects: Any = None,
+    about: Any = None,
+    count_id: str | None = None,
+    budget: Any = None,  # noqa: ARG001 (it is asked when all is planned)
+    at_least: int | None = None,
+    **facts: Any,
+) -> Release:
+    """Return a release by these mechanisms, after a check of all that publishing states."""
+    if label is not None:
+        parameters.check_text("label", label)
+    count = parameters.threads(threads) or None
+    replaced: tuple[str, ...] = ()
+    if corrects is not None:
+        if not isinstance(corrects, Released):
+            wanted = "the release to replace, such as geomdp.read returns"
+            raise TypeError(parameters.foreign("corrects", corrects, wanted))
+        replaced = corrects.id, *corrects.corrects
+    identity = Identity(_identity.fresh(), replaced, count_id)
+    said = None if about is None else _about.checked(about)
+    return Release(design, mechanisms, label, at_least, count, identity, about=said, **facts)
+
+
+def publish(
+    prepared: Sequence[Release],
+    draw: Callable[[], _Made],
+    *,
+    budget: Any = None,
+    save: Any = None,
+    rounded: Any = None,
+    tiers: tuple[tuple[str, Fraction], ...] = (),
+    **_: Any,
+) -> _Made:
+    """Book some prepared releases together, or refuse them; then draw them, and save them.
+
+    Of tiers, the release is that of the finest one, and each is stated by name.
+    """
+    if budget is not None:
+        whole: Fraction | float = 0
+        losses: Counter[Fraction | float] = Counter()
+        for each in prepared:
+            one, many = each.losses()
+            whole, losses = whole + one, losses + many
+        counts = Counter([whole]) if whole == math.inf else losses
+        ids = tuple(each.identity.id for each in prepared)
+        how: dict[str, Any] = {"protects": counted.protects(prepared[0].design), "tiers": tiers}
+        book_table(as_budget(budget), whole, counts, prepared[0].label, ids, **how)
+    return saved(draw(), save, rounded)
+
+
+def draw(
+    release: Release, library: Library | None, occupied: tuple[_Ints, _Ints]
+) -> NoisyTable | NoisyGroups:
+    """Return the published counts, given the distinct cells with records, in order, and theirs."""
+    if release.at_least is not None:
+        cells, noisy = _reaching(release, release.at_least, occupied)
+        if release.rest is not None:
+            # The choice is made: what it left out is one sum, whichever groups these are.
+            left = release.rest.mechanism.release(_rest.summed(occupied, cells))
+            noisy = np.append(noisy, left)
+        return _published(release, library, noisy, cells)
+    exact = all_nodes(release.design, occupied)
+    parts = release.design._parts
+    noisy = np.empty_like(exact)
+    for block, each in release.mechanisms.items():
+        part = parts[block]
+        noisy[part] = as_mechanism(each).release(exact[part], threads=release.threads)
+    return _published(release, library, noisy, _NO_CELLS)
+
+
+def draw_tiers(
+    tiers: Sequence[Release], library: Library | None, occupied: tuple[_Ints, _Ints]
+) -> list[Any]:
+    """Return the tables of all tiers of one table, which are given from the coarsest on."""
+    finest = tiers[-1]
+    exact, parts = all_nodes(finest.design, occupied), finest.design._parts
+    noisy = [np.empty_like(exact) for _ in tiers]
+    for block, each in finest.mechanisms.items():
+        assert isinstance(each, TierPlan)
+        own = GeometricMechanism(each._epsilon, each.sensitivity, each.bounds)
+        drawn = own.tiers(exact[parts[block]], each._epsilons[:-1], threads=finest.threads)
+        for whole, counts in zip(noisy, drawn.values(), strict=True):
+            whole[parts[block]] = counts
+    return [
+        _published(each, library, counts, _NO_CELLS)
+        for each, counts in zip(tiers, noisy, strict=True)
+    ]
+
+
+def _published(
+    release: Release, library: Library | None, noisy: _Ints, cells: _Ints
+) -> NoisyTable | NoisyGroups:
+    """Return a release with these noisy counts, of groups if it has a threshold."""
+    known = release.design, release.mechanisms, release.label, library, noisy
+    identity, at_least, about = release.identity, release.at_least, release.about
+    if at_least is None:
+        return NoisyTable(*known, identity=identity, about=about, tier=release.tier)
+    groups = partial(NoisyGroups, *known, cells=cells, at_least=at_least, identity=identity)
+    return groups(rest=release.rest, about=about)
+
+
+def saved(made: _Made, path: Any, rounded: Any = None) -> _Made:
+    """Return a release that is booked, after it is saved to a path that was rehearsed, or None.
+
+    A warning that it may be of no record is an error where users made it one.
+    """
+    try:
+        if path is not None:
+            made.save(path, rounded=rounded)
+        # Of tiers the finest, and of sums and counts the counts.
+        last: Any = [*made.values()][-1] if isinstance(made, Mapping) else made
+        axes, whole = last._columns_without_records()
+        empty.warn(axes, whole=whole)
+    except BaseException as error:
+        error.__dict__["released"] = made
+        error.add_note(
+            "The release is booked. It is the attribute `released` of this error: save it to "
+            "another file"
+        )
+        raise
+    return made
+
+
+def _reaching(
+    release: Release, at_least: int, occupied: tuple[_Ints, _Ints]
+) -> tuple[_Ints, _Ints]:
+    """Return the cells whose noisy counts reach the threshold, and these counts.
+
+    Every cell of the design gets noise.
+    """
+    cells, records = occupied
+    size, [mechanism] = release.design.cells, map(as_mechanism, release.mechanisms.values())
+    found: list[tuple[_Ints, _Ints]] = []
+    ends = np.searchsorted(cells, np.arange(_CHUNK, size + _CHUNK, _CHUNK)).tolist()
+    counts = np.empty(min(_CHUNK, size), np.int64)
+    start = 0
+    for first, end in zip(range(0, size, _CHUNK), ends, strict=True):
+        chunk = counts[: size - first]
+        chunk.fill(0)
+        chunk[cells[start:end] - first] = records[start:end]
+        mechanism.release(chunk, out=chunk, threads=release.threads)
+        reached = np.flatnonzero(chunk >= at_least)
+        found.append((reached + first, chunk[reached]))
+        start = end
+    chosen, noisy = zip(*found, strict=True)
+    return np.concatenate(chosen), np.concatenate(noisy)

@@ -1,0 +1,1 @@
+"""Releases of a table, as their readers have them."""

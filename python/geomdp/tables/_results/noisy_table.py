@@ -1,0 +1,334 @@
+"""Noisy counts of a table, with the public facts about their meaning and their cost."""
+
+from __future__ import annotations
+
+import math
+from datetime import date
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp._ground import decimals, parameters
+from geomdp._ground.parameters import Integer, Real
+from geomdp.tables._answers import consistency, estimates, public_totals, selection
+from geomdp.tables._answers.answers import Answers
+from geomdp.tables._math import trees
+from geomdp.tables._pictures import charts
+from geomdp.tables._publish import page
+from geomdp.tables._results import empty
+from geomdp.tables._results.released import Released
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from matplotlib.axes import Axes
+
+    from geomdp.tables._facts import axes as _axes
+    from geomdp.tables._math.products import Block
+
+
+class NoisyTable(Released, Answers):
+    """A released table: noisy counts, and the public facts that a reader needs.
+
+    :meth:`Table.release` makes one, and :func:`geomdp.read` reads one from a file. It contains no
+    exact counts, so it may be shown, pickled and published. It answers questions about the true
+    counts of the table, as they are after contributions are bounded (:class:`Answers`).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from geomdp import tables
+    >>> people = pd.DataFrame({"city": ["Rome", "Oslo", "Rome"], "sick": ["no", "yes", "no"]})
+    >>> design = tables.Design({"city": ["Oslo", "Rome"], "sick": ["yes", "no"]})
+    >>> noisy = design.count(people).release(epsilon=0.5)
+    >>> noisy.privacy_loss(), list(noisy.intervals(alpha=0.05))
+    (0.5, ['city', 'sick', 'estimate', 'lower', 'upper'])
+    >>> len(noisy.total("city", alpha=0.05))
+    2
+
+    """
+
+    def __init__(
+        self, *facts: Any, known: Mapping[Block, NDArray[np.int64]] | None = None, **more: Any
+    ) -> None:
+        super().__init__(*facts, **more)
+        if known:
+            self._known = known
+
+    def __noisy_cells__(self) -> tuple[dict[str, list[Any]], NDArray[np.int64]]:
+        """Return the levels of each column and the noisy cells, without margins, to calls below."""
+        self._refuse_chosen("an array of cells")
+        axes = self.design._axes
+        cells: NDArray[np.int64] = self.counts[axes.leaves]
+        return {axis.label: axis.levels for axis in axes}, cells
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        known = self.design, self.mechanisms, self.label, self._library, self._values
+        made = partial(
+            type(self),
+            known=dict(self._known),
+            identity=(self.id, self.corrects, self.count_id),
+            part_of=self._part_of,
+            rounded=self._rounded,
+            about=self._about,
+            tier=None if self._tier is None else tuple(self._tier),
+        )
+        return made, known
+
+    def consistent(self, total: Integer | None = None) -> Any:
+        """Return a frame of non-negative integers that add up, near the noisy counts.
+
+        With a single hierarchy, this is the nearest such frame, unless public totals cross the
+        hierarchy (``docs/consistency.md``). Otherwise it is the least-squares fit, rounded
+        and some other frame of integers may be
+        nearer. Released margins are weighted by the variance of their noise. Use the result where a
+        table must make sense to the eye. It is biased (``docs/consistency.md``), so do not compute
+        intervals from it, but from this object. Needs scipy.
+
+        Parameters
+        ----------
+        total : int, optional
+            A public total. The counts add up to it exactly, and to all totals that
+            :meth:`with_totals` declares.
+
+        Raises
+        ------
+        ValueError
+            If `total` contradicts those of :meth:`with_totals`, or these are of three sets of
+            columns that cross.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> table = tables.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
+        >>> sum(table.release(epsilon=0.5).consistent(total=3)["count"])
+        3
+
+        """
+        estimates.refuse_signed("consistent table", self)
+        self._refuse_chosen("consistent()")
+        known = self._public(total)
+        if any(axis.tree.depth and axis.hierarchy is not None for axis in self.design._axes):
+            whole = self._closest(known)
+        else:
+            whole = consistency.fitted(self, known)
+        return self._made({**self._levels(), self.design.name: self._rows(whole)})
+
+    def _public(self, total: Integer | None) -> dict[Block, NDArray[np.int64]]:
+        """Return all public totals by block, whose depths are those of rooted trees."""
+        axes, known = self.design._axes, dict(self._known)
+        if total is not None:
+            public = parameters.at_least("total", total, 0)
+            if public > consistency.GREATEST:
+                raise OverflowError("total reaches beyond 2**40: give a smaller one")
+            whole = np.array(public)
+            if (known.setdefault((0,) * len(axes), whole) != whole).any():
+                raise ValueError(
+                    f"total = {public} is not accepted: it contradicts with_totals, so leave it out"
+                )
+            public_totals.check(axes, known)
+        if crossing := public_totals.crossing(axes, known):
+            raise ValueError(
+                f"consistent counts cannot keep with_totals of {crossing} together: give totals of "
+                "two of these, and of parts of their columns and depths"
+            )
+        if any(counts.max() > consistency.GREATEST for counts in known.values()):
+            raise OverflowError("totals reach beyond 2**40: give smaller ones")
+        return known
+
+    def _closest(self, known: Mapping[Block, NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Return the consistent counts of all nodes of a table with one hierarchy."""
+        design = self.design
+        [place, *others] = [p for p, axis in enumerate(design._axes) if axis.depths > 1]
+        if others:
+            return consistency.fitted(self, known)
+        noisy = np.moveaxis(self.counts, place, 0)
+        shape, tree = noisy.shape, design._axes[place].tree
+        noisy = noisy.reshape(tree.size, -1)
+        if np.abs(noisy.astype(np.float64)).max() > consistency.GREATEST:
+            raise OverflowError("noisy counts reach beyond 2**40: give smaller counts")
+        variances = np.array(self._workload.noise_by_release)[tree.depths]
+        parents, weights = tree.parents, variances.max() / variances
+        if tree.loose:
+            # What a node has besides its children is a leaf without a value.
+            more = np.flatnonzero(tree.children)
+            parents, weights = np.append(parents, more), np.append(weights, 0 * more)
+            noisy = np.concatenate([noisy, np.zeros((more.size, noisy.shape[1]), np.int64)])
+        # A tree for each column, and nodes above them for public totals of several.
+        columns = noisy.shape[1]
+        offsets = np.arange(columns) * parents.size
+        above = np.where(parents[:, None] < 0, -1, parents[:, None] + offsets).T.reshape(-1)
+        values, weights = noisy.T.flatten(), np.tile(weights, columns)
+        sides = {p for p, axis in enumerate(design._axes) if p != place and len(axis.cells) > 1}
+        last, tops = sides, offsets
+        for block in sorted(known, key=lambda block: -sum(block[p] for p in sides)):
+            kept = {p for p in sides if block[p]}
+            sizes = iter(known[block].shape)
+            shaped = known[block].reshape([next(sizes) if depth else 1 for depth in block])
+            counts = np.moveaxis(shaped, place, 0)
+            if kept == sides:
+                level = tree.level(block[place])
+                nodes = np.arange(level.start, level.stop)[:, None] + offsets
+                values[nodes], weights[nodes] = counts.reshape(-1, columns), np.inf
+                continue
+            if block[place] or not kept <= last:
+                return consistency.fitted(self, known)
+            groups = np.arange(counts.size).reshape(counts.shape[1:]) + values.size
+            over = np.broadcast_to(groups, shape[1:]).reshape(-1)
+            above[tops] = over
+            above = np.append(above, np.full(counts.size, -1))
+            values = np.append(values, counts)
+            weights = np.append(weights, np.full(counts.size, np.inf))
+            last, tops = kept, over
+        found = trees.closest(above, values, weights)[: noisy.size]
+        found = found.reshape(noisy.T.shape).T[: tree.size]
+        return np.moveaxis(found.reshape(shape), 0, place)
+
+    def plot(self, by: Any = None, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
+        """Draw the estimates: bars with intervals for one column, a heat map for two.
+
+        If a column has more than 60 names, only the largest rows are drawn. Since their noise tends
+        to be large too, they get intervals that hold for all rows at once, and the legend says so.
+        A heat map states one distance that holds for all its cells at once. Dates and increasing
+        numbers are placed on the axis to scale. Margins and the root of a tree are left out, since
+        :meth:`total` gives them; every other node of a tree stands above those that it contains,
+        with a dot for each depth.
+
+        Parameters
+        ----------
+        by : column name or pair of column names, optional
+            The columns to draw, summed over all others; by default the first two.
+        alpha
+            The probability that an interval misses or, where all hold at once, that any of them
+            does.
+        ax
+            As in :func:`geomdp.tables.plot.pmf`.
+
+        Returns
+        -------
+        Axes
+            Counts against levels, or the levels of the second column against those of the first.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> table = tables.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
+        >>> table.release(epsilon=0.5).plot().get_ylabel()
+        'sick'
+
+        """
+        self._refuse_chosen("plot()")
+        axes = self.design._axes
+        chosen = axes.of("by", [axis.label for axis in axes[:2]] if by is None else by)
+        if not 1 <= len(chosen) <= 2:
+            raise ValueError(f"by = {parameters.shown(by)} is not accepted: give one column or two")
+        listed = [_listed(axis, whole=len(chosen) == 1) for axis in chosen]
+        sides, titles = [names for _, names in listed], [axis.label for axis in chosen]
+        # The rows have all nodes, in another order.
+        places = [
+            np.argsort(axis.shown)[nodes] for axis, (nodes, _) in zip(chosen, listed, strict=True)
+        ]
+
+        def ends(together: bool) -> NDArray[Any]:
+            _, found = self._totals(titles, alpha, simultaneous=together)
+            whole = np.stack([found[name] for name in ("estimate", "lower", "upper")])
+            return whole[np.ix_(np.arange(3), *places)]
+
+        if len(chosen) == 1:
+            return charts.published_rows(
+                sides[0], titles[0], ends, self.epsilon, alpha, ordered=True, ax=ax
+            )
+        return charts.published_table(
+            sides, (titles[0], titles[1]), ends(True), self.epsilon, alpha, ax=ax
+        )
+
+    def _columns_without_records(self) -> tuple[list[_axes.Axis], bool]:
+        """Return columns of which no record may have a level, and whether none may be counted."""
+        axes = self.design._axes
+        if self.design.signed:
+            return [], False
+        if self._may_have_none(None):
+            return list(axes), True
+        return [axis for axis in axes if axis.other and self._may_have_none(axis)], False
+
+    def _may_have_none(self, of: _axes.Axis | None) -> bool:
+        """Return whether no record may have a level, or one of this column that is not `other`."""
+        axes = self.design._axes
+        place = 0 if of is None else axes.index(of)
+        # The sums above a list or a tree have the other records, too.
+        sums = of is not None and (of.margin or of.hierarchy is not None)
+        blocks = [block for block in self.mechanisms if not (sums and block[place] == 0)]
+        if not blocks:
+            return False
+
+        def variance(block: Block) -> float:
+            return math.prod(axes.counts(block)) / float(self.mechanisms[block].rate) ** 2
+
+        block = min(blocks, key=variance)
+        counts, sizes = self._values[self.design._parts[block]], axes.counts(block)
+        if of is not None:
+            nodes = np.arange(of.tree.size)[of.tree.level(block[place])]
+            # There may be more columns than an array has axes.
+            counts = counts.reshape(math.prod(sizes[:place]), sizes[place], -1)
+            counts = counts.compress(nodes != of.nodes.index(of.other[0]), axis=1)
+        return empty.reaches_zero(counts, self.mechanisms[block])
+
+    def _answers(self) -> dict[str, Any]:
+        """Return estimates, and the ends of intervals by confidence; and whether cells add up."""
+        found = super()._answers()
+        axes = self.design._axes
+        if len(axes) == 1 and axes[0].depths == 1:
+            found["ordered"] = _ordered(axes[0].levels)
+
+        def ends(alpha: Fraction, together: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+            whole = self._of_rows(alpha, together)
+            return whole["lower"], whole["upper"]
+
+        found |= page.intervals(ends)
+        chosen = self.design.tables is not None
+        if chosen or not self._asked(selection.rows_of(axes, self._labels), {}).flat:
+            whole = self._of_rows(None, simultaneous=False)
+            found["estimates"] = whole["estimate"].round(2).tolist()
+        if chosen or self._known:
+            return found | {"sums": "Sums of these counts are not offered here: ask the library."}
+        if self._bounded:
+            return found | {
+                "sums": "Counts with bounds cannot be added: errors at a bound share a sign."
+            }
+        inside = np.zeros(axes.shape, np.int64)
+        inside[axes.block(axes.blocks[-1])] = 1
+        if inside.sum() != math.prod(axes.sizes):
+            return found | {"sums": "Cells of several depths cannot be added here."}
+        found["cells"] = "".join(map(str, self._rows(inside).tolist()))
+        rate = self.mechanisms[axes.blocks[-1]].rate
+        return found | {"rate": decimals.down(Fraction(rate)), "sums": None}
+
+
+def _ordered(levels: list[Any]) -> list[float] | None:
+    """Return the places of increasing numbers or dates, or None for other levels."""
+    if all(isinstance(level, date) for level in levels):
+        start = levels[0]
+        places = [(level - start).total_seconds() for level in levels]
+    elif all(type(level) in (int, float) for level in levels):
+        places = [float(level) for level in levels]
+    else:
+        return None
+    return places if all(np.diff(places) > 0) else None
+
+
+def _listed(axis: _axes.Axis, *, whole: bool) -> tuple[NDArray[np.int64], list[Any]]:
+    """Return the nodes of a column that a picture has, from top to bottom, and their names."""
+    tree, seen = axis.tree, {} if axis.hierarchy is None else axis.hierarchy.labels
+    if axis.hierarchy is None or not whole or tree.size > charts.MOST_ROWS:
+        return tree.leaves, [seen.get(level, level) for level in axis.levels]
+    paths: list[tuple[int, ...]] = []
+    for node, parent in enumerate(tree.parents.tolist()):
+        paths.append((*paths[parent], node) if parent >= 0 else (node,))
+    order = sorted(range(1, tree.size), key=paths.__getitem__)
+    names = [seen.get(node, node) for node in axis.nodes]
+    return np.array(order), [f"{'· ' * (len(paths[x]) - 2)}{names[x]}" for x in order]

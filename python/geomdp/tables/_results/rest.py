@@ -1,0 +1,104 @@
+"""A row for the groups that a threshold left out: their sum, with noise of its own.
+
+The noisy counts decide which groups are left out. Given these, their sum is one more question about
+the data, with its part of epsilon, so its noise is independent of the choice (``docs/proofs.md``,
+theorem 20a).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp._ground import parameters
+from geomdp._ground.parameters import Typed
+from geomdp._noise import exact_loss
+from geomdp.mechanism import GeometricMechanism
+from geomdp.tables._columns import levels as _levels
+from geomdp.tables._columns.native import Coded
+from geomdp.tables._facts import layout, rounding
+from geomdp.tables._facts.exact_sums import saturated
+
+if TYPE_CHECKING:
+    from geomdp.tables._facts.layout import Layout
+
+_Ints = NDArray[np.int64]
+
+
+class Rest(NamedTuple):
+    """The row: its label in each column, and its noise."""
+
+    labels: tuple[Any, ...]
+    mechanism: GeometricMechanism
+
+    def loss(self, design: Layout) -> Fraction | float:
+        """Return the exact privacy loss of the row for one individual."""
+        return exact_loss(self.mechanism, layout.change_of_sum(design))
+
+    def below(self, columns: Mapping[str, Coded]) -> dict[str, Coded]:
+        """Return columns of groups with one more row."""
+        return {
+            name: Coded([*each.items, label], np.append(each.places, len(each.items)))
+            for (name, each), label in zip(columns.items(), self.labels, strict=True)
+        }
+
+    def ends(self, count: int, rounded: int | None, level: Fraction) -> tuple[int, int]:
+        """Return the ends of the interval of the row, whichever groups were left out."""
+        off = rounding.half(rounded)
+        low, high = (
+            self.mechanism.confidence_interval(int(each), level)
+            for move in (-off, off)
+            for each in rounding.moved(np.array([count]), move)
+        )
+        return max(low[0], 0), max(high[1], 0)
+
+
+def asked(design: Layout, rest: Any, epsilon: Any) -> tuple[Rest, Typed]:
+    """Return the row that is asked for, and what it leaves of epsilon, or refuse it."""
+    if not isinstance(rest, tuple) or len(rest) != 2:
+        wanted = 'a pair of a label and its share of epsilon, such as ("others", 0.1)'
+        raise TypeError(parameters.foreign("rest", rest, wanted))
+    try:
+        part = Fraction(parameters.in_range("rest", rest[1], "", lambda x: 0 < x < 1))
+    except (TypeError, ValueError, OverflowError):
+        # Do not show the share: the pair may be two counts.
+        raise ValueError(
+            "rest has a share that is not accepted: give a pair of a label and a number above 0 "
+            "and below 1"
+        ) from None
+    whole = parameters.read(parameters.loss("epsilon", epsilon))
+    noise = GeometricMechanism(whole.part(part), layout.change_of_sum(design))
+    noise.certificate(np.int64)  # One without a plan is refused here.
+    return Rest(labels(design, rest[0]), noise), whole.part(1 - part)
+
+
+def labels(design: Layout, given: Any) -> tuple[Any, ...]:
+    """Return the label of the row in each column, unless it is a level, or of another type."""
+    columns = [axis.label for axis in design._axes]
+    by_column = given if isinstance(given, Mapping) else dict.fromkeys(columns, given)
+    if by_column.keys() != set(columns):
+        raise ValueError(f"rest has other columns: give a label for each of {columns}")
+    found = []
+    for axis in design._axes:
+        label = by_column[axis.label]
+        if label is None or (isinstance(label, float) and label != label):  # noqa: PLR0124
+            raise ValueError(f"rest of {axis.label!r} is null: give a label")
+        if any(label == level for level in axis.levels):
+            raise ValueError(
+                f"rest has {parameters.shown(label)}, which is a level of {axis.label!r}: give "
+                "another label"
+            )
+        name = f"levels of {axis.label!r} with the label of rest"
+        found.append(_levels.checked(name, [*axis.levels, label])[-1])
+    return tuple(found)
+
+
+def summed(occupied: tuple[_Ints, _Ints], shown: _Ints) -> _Ints:
+    """Return the exact sum of the cells that are not shown, as an array of one count."""
+    cells, records = occupied
+    left = records[~np.isin(cells, shown, assume_unique=True)]
+    return np.asarray(saturated(left, lambda each: each.sum(keepdims=True, dtype=np.int64)))
