@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["GeometricMechanism"]
 
+# Pickles name a public module.
+Typed.__module__ = __name__
+
 _Integer = TypeVar("_Integer", bound=np.integer[Any])
 
 
@@ -415,7 +418,7 @@ class GeometricMechanism(Noise):
         plans = self.tier_plans(epsilons)
         thread_limit = parameters.threads(threads)
         given = as_counts(self, counts)
-        own = plans[0]._draws(limits(self, given.dtype))
+        own = tiers.draws_of(plans[0], limits(self, given.dtype))
         native = np.dtype(given.dtype.newbyteorder("="))
         noisy = [np.empty(given.shape, native) for _ in plans]
         if given.size:

@@ -211,10 +211,6 @@ class TierPlan(Noise):
         """Return the rate of each tier."""
         return tuple(parameters.read(each).drawn / self._sensitivity for each in self._epsilons)
 
-    def _draws(self, limits: tuple[int, int]) -> core.Tiers:
-        """Return what draws all tiers together."""
-        return prepared(self._rates(), self._sensitivity, limits)[0]
-
     def _errors(self, dtype: DTypeLike | None = None) -> Certificate:
         return self.certificate(dtype)._errors(self._rates().index(Fraction(self.rate)))
 
@@ -258,6 +254,11 @@ def _document(tier: Step) -> dict[str, Any]:
     }
     document["kappa"] = f"{tier.kappa.numerator}/{tier.kappa.denominator}"
     return document
+
+
+def draws_of(plan: TierPlan, limits: tuple[int, int]) -> core.Tiers:
+    """Return what draws all tiers of a plan together."""
+    return prepared(plan._rates(), plan._sensitivity, limits)[0]
 
 
 @lru_cache(maxsize=128)
