@@ -132,7 +132,7 @@ def test_distances_and_no_noise(make: Open) -> None:
         *((make(1), each, 2**1024) for each in (clear, noisy)),
     ):
         with pytest.raises(
-            ValueError, match=r"this release costs (inf|1\.79.*), but only .* is left: \1 too much$"
+            ValueError, match=r"this release costs (inf|about 2\^1024), but only .* is left: \1 too much$"
         ):
             allowed.spend(mechanism, distance)
     with pytest.raises(ValueError, match="of privacy loss inf or more"):

@@ -496,7 +496,9 @@ def test_every_call_that_books_is_listed() -> None:
                 found.add(public.__name__)
             for name in dir(public) if inspect.isclass(public) else ():
                 call = getattr(public, name)
-                if name[0] != "_" and callable(call) and "budget" in signature(call).parameters:
+                # A warning has methods of C without a signature.
+                ours = inspect.isfunction(call) or inspect.ismethod(call)
+                if name[0] != "_" and ours and "budget" in signature(call).parameters:
                     found.add(f"{public.__name__}.{name}")
     # A report reads a budget, and books nothing.
     assert found == CALLS.keys() | {"report"}

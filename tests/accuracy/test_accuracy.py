@@ -99,7 +99,7 @@ def has_accuracy(scale: Real, accuracy: int, alpha: Real, tail: str = ">", n: in
     least = accuracy + 1 if tail == ">" else accuracy
     if least <= 0 or not scale:
         return alpha == 1 or least > 0
-    return has_tail(1 / stated(scale), least, alpha, n)
+    return has_tail(1 / greater(scale), least, alpha, n)
 
 
 def is_accuracy(scale: Real, alpha: Real, accuracy: int, tail: str = ">", n: int = 1) -> bool:
@@ -111,7 +111,8 @@ def is_accuracy(scale: Real, alpha: Real, accuracy: int, tail: str = ">", n: int
 
 def steps_to(accuracy: Real, tail: str) -> int:
     """Return the least error whose probability alpha limits."""
-    return math.floor(accuracy) + 1 if tail == ">" else math.ceil(accuracy)
+    exact = stated(accuracy)
+    return math.floor(exact) + 1 if tail == ">" else math.ceil(exact)
 
 
 def is_scale(accuracy: Real, alpha: Real, scale: float, tail: str = ">", n: int = 1) -> bool:
@@ -123,13 +124,12 @@ def is_scale(accuracy: Real, alpha: Real, scale: float, tail: str = ">", n: int 
 def is_greatest(holds: Callable[[Fraction], bool], alpha: Real, scale: float) -> bool:
     if math.isinf(scale) or alpha == 1:
         return math.isinf(scale) and alpha == 1
-    # Noise is made for the greater reading of a float.
-    if scale and not holds(1 / max(stated(scale), Fraction(scale))):
+    if scale and not holds(1 / greater(scale)):
         return False
     if scale == GREATEST:
         return True
     following = math.nextafter(scale, math.inf)
-    return not holds((1 - TIE) / max(stated(following), Fraction(following)))
+    return not holds((1 - TIE) / greater(following))
 
 
 def is_epsilon(
@@ -151,9 +151,14 @@ def is_epsilon(
     return not has_tail(before / stated(sensitivity), steps, alpha, n)
 
 
-def lesser(number: float) -> Fraction:
-    """Return the lesser reading of a float."""
+def lesser(number: Real) -> Fraction:
+    """Return the lesser reading of a float, for which noise by epsilon is made."""
     return min(stated(number), Fraction(number))
+
+
+def greater(number: Real) -> Fraction:
+    """Return the greater reading of a float, for which noise by scale is made."""
+    return max(stated(number), Fraction(number))
 
 
 def is_rounded_up(
@@ -223,7 +228,7 @@ def test_accuracy_of_epsilon(
 ) -> None:
     accuracy = epsilon_to_accuracy(epsilon, alpha, sensitivity=sensitivity, n=n, tail=tail)
     assert type(accuracy) is int
-    assert is_accuracy(stated(sensitivity) / stated(epsilon), alpha, accuracy, tail, n)
+    assert is_accuracy(stated(sensitivity) / lesser(epsilon), alpha, accuracy, tail, n)
 
 
 def bracket(value: Callable[[], arb], bits: int) -> tuple[Fraction, Fraction]:
@@ -241,7 +246,7 @@ def bracket(value: Callable[[], arb], bits: int) -> tuple[Fraction, Fraction]:
 @settings(deadline=None, max_examples=100)
 @given(st.floats(0.05, 1e6), st.integers(0, 300), st.sampled_from([200, 400, 1500]))
 def test_levels_just_below_and_above_a_tail(scale: float, a: int, bits: int) -> None:
-    rate = 1 / stated(scale)
+    rate = 1 / greater(scale)
     below, above = bracket(lambda: log_tail(rate, a + 1).exp(), bits)
     assert 0 < above - below < above / 2 ** (bits - 60)
     assert scale_to_accuracy(scale, above) == a
@@ -265,10 +270,10 @@ def test_scale_is_the_largest_float(accuracy: Real, alpha: Real, n: int, tail: A
     assert type(scale) is float
     assert is_scale(accuracy, alpha, scale, tail, n)
     if not math.isinf(scale):
-        assert scale_to_accuracy(scale, alpha, n=n, tail=tail) <= math.ceil(accuracy)
+        assert scale_to_accuracy(scale, alpha, n=n, tail=tail) <= math.ceil(stated(accuracy))
         larger = math.nextafter(scale, math.inf)
         if not math.isinf(larger):
-            assert scale_to_accuracy(larger, alpha, n=n, tail=tail) > math.floor(accuracy)
+            assert scale_to_accuracy(larger, alpha, n=n, tail=tail) > math.floor(stated(accuracy))
 
 
 @many
@@ -287,7 +292,7 @@ def test_epsilon_is_the_least_float(
     assert is_epsilon(accuracy, alpha, sensitivity, epsilon, tail, n=n)
     if epsilon and not math.isinf(epsilon):
         again = epsilon_to_accuracy(epsilon, alpha, sensitivity=sensitivity, n=n, tail=tail)
-        assert again <= math.ceil(accuracy)
+        assert again <= math.ceil(stated(accuracy))
 
 
 def test_accuracy_zero() -> None:
@@ -345,9 +350,10 @@ def test_accuracy_by_the_note(scale: Real, alpha: Real) -> None:
     if alpha == 1:
         assert (note, continuous) == (0, 0)
         return
-    assert is_positive(lambda: note - log_ratio(scale, alpha))
-    assert is_positive(lambda: log_ratio(scale, alpha) - (note - 1))
-    assert is_rounded_up(continuous, lambda: log_ratio(scale, alpha))
+    drawn = greater(scale)
+    assert is_positive(lambda: note - log_ratio(drawn, alpha))
+    assert is_positive(lambda: log_ratio(drawn, alpha) - (note - 1))
+    assert is_rounded_up(continuous, lambda: log_ratio(drawn, alpha))
     # Up to rounding, as the note's accuracy may not be a float.
     assert Fraction(math.nextafter(continuous, 0)) < note
     assert math.isinf(continuous) or note < Fraction(continuous) + 1
@@ -370,11 +376,11 @@ def test_inverse_by_the_note(accuracy: Real, alpha: Real, sensitivity: Real) -> 
     if alpha == 1:
         assert (scale, epsilon) == (math.inf, 0)
         return
-    ratio = stated(sensitivity) / Fraction(accuracy)
+    ratio = stated(sensitivity) / stated(accuracy)
     assert is_rounded_up(epsilon, lambda: log_ratio(ratio, alpha), lesser)
 
     def holds(rate: Fraction) -> bool:
-        return is_positive(lambda: real(rate) - log_ratio(1 / Fraction(accuracy), alpha))
+        return is_positive(lambda: real(rate) - log_ratio(1 / stated(accuracy), alpha))
 
     assert is_greatest(holds, alpha, scale)
 
@@ -510,7 +516,7 @@ def test_dtypes_are_read_exactly(function: Callable[..., Any], dtype: str) -> No
     assert (function(values, 0.05) == [function(x, 0.05) for x in (1, 3, 120)]).all()
     if np.dtype(dtype).kind == "f":
         values = np.array([0.1, 1 / 3], dtype)
-        plain = [float(x) for x in values]
+        plain = [float(str(x)) for x in values]
         assert (function(3, values) == [function(3, x) for x in plain]).all()
         scalar = values[0]
         assert function(scalar, scalar) == function(plain[0], plain[0])

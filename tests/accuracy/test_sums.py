@@ -379,7 +379,7 @@ def test_relative_accuracy(ratio: Any) -> None:
         with mpmath.workdps(50):
 
             def holds(x: int, epsilon: Any = epsilon, alpha: Any = alpha) -> bool:
-                return 2 * tail(epsilon, math.floor(Fraction(ratio) * x) + 1) <= alpha
+                return 2 * tail(epsilon, math.floor(stated(ratio) * x) + 1) <= alpha
 
             assert holds(count)
             assert count == 0 or not holds(count - 1)

@@ -1,5 +1,6 @@
 """How public objects and numbers are shown."""
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import wraps
@@ -61,4 +62,4 @@ def short(number: float | Fraction) -> str:
     if shown or not number:
         return f"{shown:.6g}"
     ratio = Fraction(number)
-    return f"2^{ratio.numerator.bit_length() - ratio.denominator.bit_length()}, roughly"
+    return f"about 2^{round(math.log2(ratio.numerator) - math.log2(ratio.denominator))}"

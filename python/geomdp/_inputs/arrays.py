@@ -210,6 +210,11 @@ def refuse_masked(name: str, array: Any) -> None:
 def _objects(name: str, values: Any) -> NDArray[np.object_]:
     """Return an array of all that numpy finds in a value, unconverted and to be checked."""
     refuse_items(name, values if isinstance(values, Sequence) else [values])
+    if isinstance(values, np.ndarray) and values.dtype.kind == "f":
+        found = np.empty(values.shape, dtype=object)
+        # As items they keep their type, whose shortest text is the number that they state.
+        found.reshape(-1)[:] = list(values.reshape(-1))
+        return found
     try:
         return np.array(values, dtype=object)
     except ValueError:

@@ -62,7 +62,7 @@ def scale_to_accuracy(
     find = _to_accuracy(method, tail)
     return broadcast.each(
         find,
-        ("scale", scale, parameters.nonnegative_fraction),
+        ("scale", scale, parameters.greater),
         ("alpha", alpha, parameters.significance),
         ("n", n, parameters.at_least_one),
         floats=method == "continuous",
@@ -154,7 +154,7 @@ def epsilon_to_accuracy(
 
     return broadcast.each(
         accuracy,
-        ("epsilon", epsilon, parameters.positive_fraction),
+        ("epsilon", epsilon, parameters.drawn),
         ("alpha", alpha, parameters.significance),
         ("n", n, parameters.at_least_one),
         ("sensitivity", sensitivity, parameters.nonnegative_fraction),
