@@ -131,9 +131,8 @@ def test_distances_and_no_noise(make: Open) -> None:
         *((each, clear, None) for each in (budget, make(10**300))),
         *((make(1), each, 2**1024) for each in (clear, noisy)),
     ):
-        with pytest.raises(
-            ValueError, match=r"this release costs (inf|about 2\^1024), but only .* is left: \1 too much$"
-        ):
+        costs = r"this release costs (inf|about 2\^1024), but only .* is left: \1 too much$"
+        with pytest.raises(ValueError, match=costs):
             allowed.spend(mechanism, distance)
     with pytest.raises(ValueError, match="of privacy loss inf or more"):
         make(1, 1, [3]).spend(GeometricMechanism.from_scale(0))
