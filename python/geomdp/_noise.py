@@ -30,6 +30,7 @@ def prepared(rate: Fraction | None, bounds: tuple[int, int] | None) -> core.Mech
     return core.Mechanism(None if rate is None else rate.as_integer_ratio(), bounds)
 
 
+@notebook.showable
 class Noise:
     """What a mechanism and the plan of a tier have in common. It answers, and draws nothing."""
 

@@ -31,7 +31,7 @@ VALUES = {"bounds", "counts", "delta", "epsilon", "frame", "levels", "mechanism"
 VALUES |= {"scale", "sensitivity"}
 METHODS = {"accuracy", "intervals", "privacy_loss", "release", "total"}
 #: Given by keyword wherever it need not be given.
-BY_KEYWORD = {"alpha", "budget", "label", "nulls", "rho", "simultaneous", "threads"}
+BY_KEYWORD = {"budget", "label", "nulls", "rho", "simultaneous", "threads"}
 #: Parameters that are real numbers, wherever they occur.
 NUMBERS = {"alpha", "delta", "epsilon", "epsilons", "per", "prob", "ratio", "rho", "scale"}
 HIERARCHY = Hierarchy({"Oslo": "Europe", "Rome": "Europe"})

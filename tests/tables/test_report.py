@@ -272,13 +272,13 @@ def test_a_ledger_is_opened_to_be_read_alone(
     """An auditor has no permission to write it, and does not know its limits."""
     Budget.open(tmp_path / "2026.jsonl", epsilon=9).book(1, label="May")
     modes = []
-    opened = _journal._foreign.opened
+    opened = _journal.foreign.opened
 
     def watched(path: Path, mode: str, refusal: Exception) -> Any:
         modes.append(mode)
         return opened(path, mode, refusal)
 
-    monkeypatch.setattr(_journal._foreign, "opened", watched)
+    monkeypatch.setattr(_journal.foreign, "opened", watched)
     assert cli.main(["report", str(tmp_path / "2026.jsonl"), str(tmp_path / "r.html")]) == 0
     assert {*modes} == {"rb"}
     assert Parts(tmp_path / "r.html").rows["Releases"][1][1] == "May"
