@@ -920,6 +920,14 @@ LIMITS = [
     ),
     Limit(
         "cells",
+        lambda x: tables.Design({str(n): [*range(m)] for n, m in enumerate(x)}).count(
+            pd.DataFrame({str(n): [0] for n in range(len(x))})
+        ),
+        *([[4] * 31], [[4] * 30 + [5]]),
+        of="tables/_facts/exact_sums.py:_NUMBERED",
+    ),
+    Limit(
+        "cells",
         lambda x: with_cells(x).release(epsilon=1, at_least=99),
         *([], [10**12 + 10**8]),
         of="tables/_results/groups.py:MOST_CELLS",

@@ -244,6 +244,34 @@ class Tables:
         most = engine.tabulate(Design({"n": [1]}), many, counts="weight")
         assert np.array_equal(most.frame["count"], [2**63 - 1])
 
+    def test_chosen_tables_of_many_columns_are_those_of_one_machine(self, engine: Engine) -> None:
+        """Of 70 columns, whose combinations have no number: tasks send the rows of the tables."""
+        rng = np.random.default_rng(1)
+        levels = {f"c{n}": [0, 1, 2] for n in range(70)}
+        keys: list[Any] = ["c0", *((f"c{n}", f"c{n + 1}") for n in range(69)), ()]
+        columns = {name: rng.integers(0, 3, 200) for name in levels}
+        records = pa.table({**columns, "who": np.arange(200) // 2})
+        frame = engine.frame(records)
+        limits: list[dict[str, Any]] = [{}, {"l0": 2, "linf": 2}, {"l1": 2}]
+        for limit in limits:
+            who = {"individual": "who"} if limit else {}
+            design = Design(levels, tables=keys, **who, **limit)
+            found, wanted = engine.tabulate(design, frame), design.count(records)
+            assert found._nodes().tolist() == wanted._nodes().tolist()
+            assert found._nodes()[-1] == 200
+            assert found._occupied[0].size <= design.cells
+        sums = Design(levels, tables=keys)
+        found = engine.add_up(sums, frame, "who", bounds=(0, 9))._nodes()
+        assert np.array_equal(found, sums.sum(records, "who", bounds=(0, 9))._nodes())
+        # One draw of each individual, which is that of all tables.
+        counts = engine.tabulate(
+            Design(levels, tables=keys, individual="who", l0=1), frame
+        )._nodes()
+        assert counts[-1] == 100
+        pairs = counts[3:-1].reshape(69, 3, 3)
+        assert np.array_equal(pairs[0].sum(1), counts[:3])
+        assert np.array_equal(pairs[1:].sum(2), pairs[:-1].sum(1))
+
     def test_sums_are_those_of_one_machine(self, engine: Engine) -> None:
         """With values below 0 and null, and limits that cut nothing but single values."""
         rows = np.arange(1000)

@@ -9,14 +9,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
 import geomdp
-from geomdp.tables import Design, Hierarchy
+from geomdp.tables import Design, Hierarchy, choose_limit
 from geomdp.tables._facts.layout import loss
 from geomdp.tables._math.weighted import variance
 
@@ -118,6 +120,85 @@ def test_more_columns_than_an_array_has_axes(tmp_path: Path) -> None:
     assert design.with_best_parts(1).tables.keys() == design.tables.keys()  # type: ignore[union-attr]
     with pytest.raises(ValueError, match="70 columns are not accepted without tables: give at"):
         Design(levels)
+
+
+#: More columns than int64 has numbers for: their levels multiply to 3**70.
+MANY: dict[str, Any] = {f"c{n}": [0, 1, 2] for n in range(70)}
+MANY_TABLES = ["c0", *((f"c{n}", f"c{n + 1}") for n in range(69)), ("c0", "c30", "c69"), ()]
+LIBRARIES: dict[str, Any] = {
+    "pandas": lambda frame: frame,
+    "Polars": pl.from_pandas,
+    "a query of Polars": lambda frame: pl.from_pandas(frame).lazy(),
+    "Arrow": pa.Table.from_pandas,
+    "DuckDB by Arrow": lambda frame: pa.table(duckdb.sql("SELECT * FROM frame")),
+    "DuckDB by Polars": lambda frame: duckdb.sql("SELECT * FROM frame").pl(),
+}
+
+
+@pytest.fixture(scope="module")
+def many() -> tuple[pd.DataFrame, list[int]]:
+    """Return records, some with no level in a column and so in no table, and the true rows."""
+    frame = people(300, MANY).assign(who=np.arange(300) // 3)
+    frame.loc[::50, "c9"] = 3
+    inside = frame[frame["c9"] < 3]
+    return frame, true_rows(Design(MANY, tables=MANY_TABLES), inside)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_seventy_columns_are_counted_alike_in_every_library(
+    library: str, many: tuple[pd.DataFrame, list[int]]
+) -> None:
+    frame, wanted = many
+    given = LIBRARIES[library](frame)
+    for limits in ({}, {"l0": 3}, {"l0": 9, "linf": 9}, {"l1": 3}):
+        who = {"individual": "who"} if limits else {}
+        table = Design(MANY, tables=MANY_TABLES, **who, **limits).count(given)
+        counts = table._nodes().tolist()
+        assert counts == wanted
+        assert (counts[-1], len(counts)) == (294, 3 + 69 * 9 + 27 + 1)
+        # One number for each row of a table, and none for a combination of all columns.
+        assert table._occupied[0].tolist() == list(range(len(counts)))
+    added = Design(MANY, tables=MANY_TABLES).sum(given, "who", bounds=(0, 99))._nodes()
+    assert added[-1] == frame["who"][frame["c9"] < 3].sum()
+
+
+@pytest.mark.parametrize("limits", [{"l0": 1}, {"l1": 1}], ids=["l0", "l1"])
+def test_all_tables_count_the_same_records_of_an_individual(limits: Any) -> None:
+    frame = people(300, MANY).assign(who=np.arange(300) // 3)
+    noisy = Design(MANY, tables=MANY_TABLES, individual="who", **limits).count(frame)
+    counts, start = noisy._nodes(), 0
+    by_column: dict[int, list[NDArray[np.int64]]] = {n: [] for n in range(70)}
+    for key in MANY_TABLES:
+        columns = [key] if isinstance(key, str) else key
+        block = counts[start : (start := start + 3 ** len(columns))].reshape((3,) * len(columns))
+        assert block.sum() == 100
+        for place, column in enumerate(columns):
+            others = tuple(x for x in range(len(columns)) if x != place)
+            by_column[int(column[1:])].append(block.sum(others))
+    for each in by_column.values():
+        assert all(np.array_equal(each[0], x) for x in each)
+
+
+@pytest.mark.parametrize("limit", ["l0", "linf", "l1"])
+def test_a_limit_is_chosen_for_seventy_columns(limit: Any) -> None:
+    """Cells without a number were compared as one."""
+    frame = people(300, MANY).assign(who=np.arange(300) // 3)
+    if limit == "linf":
+        frame = frame.iloc[np.repeat(np.arange(300), 2)]
+    design = Design(
+        MANY, tables=MANY_TABLES, individual="who", **({"l1": 5} if limit == "l1" else {"l0": 5})
+    )
+    if limit == "linf":
+        design = Design(**(design._arguments() | {"linf": 4}))
+    chosen = choose_limit(design, frame, limit, epsilon=CLEAR)
+    assert chosen.limit == (2 if limit == "linf" else 3)
+
+
+def test_tables_beyond_memory_are_refused_before_records_are_read() -> None:
+    levels = {str(n): range(1000) for n in range(7)}
+    for design in (Design(levels, tables=[tuple(levels)]), Design(levels)):
+        with pytest.raises(ValueError, match=r"table of 10{21} cells is not accepted: give a"):
+            design.count({"no": "frame"})
 
 
 def rows_of(design: Design) -> list[tuple[Any, NDArray[np.float64]]]:

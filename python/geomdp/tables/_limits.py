@@ -29,6 +29,7 @@ from geomdp.tables._count import counting
 from geomdp.tables._count.contributions import sorted_by, starts
 from geomdp.tables._design import Design
 from geomdp.tables._facts import layout
+from geomdp.tables._facts.exact_sums import merged, numbered
 from geomdp.tables._facts.layout import MOST_VALUE
 from geomdp.tables._release import steps
 from geomdp.tables._release.steps import Publishing
@@ -249,7 +250,7 @@ def chosen(design: Design, limit: Limit, count: _Count, **options: Unpack[Option
     # Refused before anything is read.
     steps.prepare(counted, None, **how)
     library, found = count(design, column, partial(_tally, limit, given))
-    exact = counting.added(counted, *found)
+    exact = merged(counted, *found)
     table = Table(counted, library, exact).release(budget=budget, **how)
     total, above = _above(table)
     fits = (k for k, more in zip(given, above, strict=False) if more <= (1 - kept) * total)
@@ -322,6 +323,7 @@ def _needed(limit: Limit, people: _Ints | None, cells: _Ints, records: _Ints) ->
     """Return the least limit that keeps everything of each individual; secret."""
     if people is None:
         return np.abs(records)
+    cells = numbered(cells)
     order = sorted_by(people, cells)
     people, cells, records = people[order], cells[order], records[order]
     sizes, new = np.abs(records), starts(people)

@@ -28,8 +28,9 @@ from geomdp.keyed import Release, ReleaseKey
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 from geomdp.tables._columns import ids as _ids
 from geomdp.tables._columns.native import Library, categories, of_categories, of_objects
-from geomdp.tables._count.counting import added, columns_of, table, tally
+from geomdp.tables._count.counting import columns_of, table, tally
 from geomdp.tables._design import Design
+from geomdp.tables._facts.exact_sums import merged
 from geomdp.tables._facts.layout import counting, summing
 from geomdp.tables._limits import ChosenLimit, Limit, Options, chosen
 from geomdp.tables._release.table import Table
@@ -52,8 +53,9 @@ def count(design: Design, frame: dd.DataFrame, *, counts: str | None = None) -> 
 
     This is :meth:`geomdp.tables.Design.count` on the workers. All records of an individual go to
     one partition, which one task bounds and counts, and only the counts by cell come to this
-    process. A task that Dask repeats may choose other cells for its individuals, but since only the
-    counts of a single run come here, a table never mixes two choices for one individual.
+    process, or those of the chosen tables. A task that Dask repeats may choose other cells for its
+    individuals, but since only the counts of a single run come here, a table never mixes two
+    choices for one individual.
 
     Parameters
     ----------
@@ -168,13 +170,13 @@ def choose_limit(
 def _table(design: Design, frame: dd.DataFrame, counts: str | None) -> Table:
     """Return the exact counts of a design, or its sums of a column."""
     library, found = _counted(frame, design, counts, tally)
-    return table(design, library, added(design, *found))
+    return table(design, library, merged(design, *found))
 
 
 def _counted(
     frame: dd.DataFrame, design: Design, counts: str | None, tally: Any
 ) -> tuple[Library, tuple[Any, Any]]:
-    """Return the cells of all tasks and their counts, by a function that counts the rows of one."""
+    """Return the rows of all tasks and their counts, by a function that counts those of one."""
     if not isinstance(frame, dd.DataFrame):
         raise TypeError(f"frame has type {type(frame).__name__}: give a DataFrame of Dask")
     known = list(frame.columns)
@@ -194,8 +196,8 @@ def _counted(
         rows = rows.shuffle(on=who, ignore_index=True)
     evaluate: Any = compute
     parts = [delayed(_tallied)(part, design, counts, tally) for part in rows.to_delayed()]
-    cells, sizes = map(np.concatenate, zip(*evaluate(*parts), strict=True))
-    return library, (cells, sizes)
+    at, sizes = map(np.concatenate, zip(*evaluate(*parts), strict=True))
+    return library, (at, sizes)
 
 
 @unseen
@@ -406,7 +408,7 @@ def _release_columns(
 
 @unseen
 def _tallied(part: Any, design: Design, counts: Any, tally: Any) -> Any:
-    """Return the cells of a partition that have records, and how many."""
+    """Return the rows of the table that have records of a partition, and how many."""
     return tally(design, part, counts)[2]
 
 

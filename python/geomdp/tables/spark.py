@@ -29,8 +29,9 @@ from geomdp.mechanism import GeometricMechanism
 from geomdp.tables._columns import ids as _ids
 from geomdp.tables._columns.native import Library
 from geomdp.tables._count.contributions import checked, words
-from geomdp.tables._count.counting import added, columns_of, table, tally
+from geomdp.tables._count.counting import columns_of, table, tally
 from geomdp.tables._design import Design
+from geomdp.tables._facts.exact_sums import merged
 from geomdp.tables._facts.layout import counting, summing
 from geomdp.tables._limits import ChosenLimit, Limit, Options, chosen
 from geomdp.tables._release.table import Table
@@ -52,9 +53,9 @@ def count(design: Design, frame: DataFrame, *, counts: str | None = None) -> Tab
 
     This is :meth:`geomdp.tables.Design.count` on the executors. All records of an individual go to
     one task, which bounds and counts them. The call runs one job, and only the counts by cell are
-    collected on the driver. A task that Spark repeats may choose other cells for its individuals,
-    but since Spark collects the counts of a single attempt, a table never mixes two choices for one
-    individual.
+    collected on the driver, or those of the chosen tables. A task that Spark repeats may choose
+    other cells for its individuals, but since Spark collects the counts of a single attempt, a
+    table never mixes two choices for one individual.
 
     Parameters
     ----------
@@ -171,13 +172,13 @@ def choose_limit(
 def _table(design: Design, frame: DataFrame, counts: str | None) -> Table:
     """Return the exact counts of a design, or its sums of a column."""
     library, found = _counted(frame, design, counts, tally)
-    return table(design, library, added(design, *found))
+    return table(design, library, merged(design, *found))
 
 
 def _counted(
     frame: DataFrame, design: Design, counts: str | None, tally: Any
 ) -> tuple[Library, tuple[Any, Any]]:
-    """Return the cells of all tasks and their counts, by a function that counts the rows of one."""
+    """Return the rows of all tasks and their counts, by a function that counts those of one."""
     _check_batch(frame)
     _check_stable(frame)
     names, places, placed = _placed(frame)
@@ -192,11 +193,11 @@ def _counted(
         if read := list(batches):
             rows = ArrowTable.from_batches(read).rename_columns(used)
             _, _, occupied = tally(design, rows, counts)
-            yield RecordBatch.from_arrays([*map(array, occupied)], ["cell", "n"])
+            yield RecordBatch.from_arrays([*map(array, occupied)], ["row", "n"])
 
-    found = picked.mapInArrow(counted, "cell long, n long").toArrow()
-    cells, sizes = (found.column(name).to_numpy() for name in ("cell", "n"))
-    return library, (cells, sizes)
+    found = picked.mapInArrow(counted, "row long, n long").toArrow()
+    at, sizes = (found.column(name).to_numpy() for name in ("row", "n"))
+    return library, (at, sizes)
 
 
 @unseen

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from itertools import islice, repeat
@@ -31,7 +30,7 @@ from geomdp.tables._columns.native import (
 from geomdp.tables._count.contributions import drawn, kept_of, sorted_by, spent, starts
 from geomdp.tables._engines import CLUSTERS
 from geomdp.tables._facts import layout, naming
-from geomdp.tables._facts.exact_sums import is_packed, numbered, packed, saturated
+from geomdp.tables._facts.exact_sums import check_countable, numbered, packed, rows
 from geomdp.tables._release.table import Table
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def table(design: Layout, library: Library | None, occupied: tuple[_Ints, _Ints]
 def tally(
     design: Layout, data: Any, counts: Any, not_totals: Sequence[Any] = ()
 ) -> tuple[Layout, Library, tuple[_Ints, _Ints]]:
-    """Return the design, the library of the data, and cells with their counts.
+    """Return the design, the library of the data, and rows of the table with their counts.
 
     `counts` are numbers of records; or, of a design of sums, values of records within its bounds.
     """
@@ -81,13 +80,13 @@ def tally(
     design, library, people, cells, records = _read(design, data, counts, design.values)
     if people is not None:
         cells, records = _bounded(design, people, cells, records)
-    return design, library, added(design, cells, records)
+    return design, library, rows(design, cells, records)
 
 
 def tally_both(
     design: Layout, data: Any, column: Any, bounds: tuple[int, int]
 ) -> tuple[Library, tuple[_Ints, _Ints], tuple[_Ints, _Ints]]:
-    """Return the library of the data, and cells with their counts and with sums of a column.
+    """Return the library of the data, and rows with their counts and with sums of a column.
 
     Both are about the same records: those with a value, of each individual as many as counted.
     """
@@ -96,8 +95,8 @@ def tally_both(
         cells, values = _drawn(design, people, cells, values)
     return (
         library,
-        added(design, cells, np.ones(len(cells), np.int64)),
-        added(design, cells, values),
+        rows(design, cells, np.ones(len(cells), np.int64)),
+        rows(design, cells, values),
     )
 
 
@@ -106,6 +105,7 @@ def _read(
 ) -> tuple[Layout, Library, _Ints | None, _Ints, _Ints]:
     """Return the design, the library of the data, and :func:`groups`, after all refusals."""
     check_here(data)
+    check_countable(design)
     if counts is not None and bounds is None and design.individual is not None:
         raise ValueError(
             f"counts {parameters.given(counts)} are not accepted with individuals, which counts "
@@ -168,27 +168,6 @@ def _check_no_totals(design: Layout, counts: Any, not_totals: Sequence[Any]) -> 
                 f"counts {parameters.given(counts)} are not accepted with {found} "
                 f"{axis.label!r}, where rows of totals would count again: {way}"
             )
-
-
-def added(design: Layout, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
-    """Return distinct cells in order, and how many records each has, given those of groups.
-
-    Cells without records may be among them. Counts are at most the limit of int64.
-    """
-    if is_packed(cells):
-        return cells, records
-    size = math.prod(design._axes.sizes)
-    if size > 8 * cells.size:
-        distinct, places = np.unique(cells, return_inverse=True)
-    else:
-        distinct, places = np.arange(size), cells
-
-    def add(records: _Ints) -> _Ints:
-        found = np.zeros(distinct.size, np.int64)
-        np.add.at(found, places, records)
-        return found
-
-    return distinct, saturated(records, add)
 
 
 def columns_of(design: Layout, counts: Any, known: Sequence[Any]) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,7 +19,7 @@ _LOW = 2**32 - 1
 #: The most cells of a whole table: 8 GB of counts.
 _MOST_CELLS = 2**30
 #: Cells are numbered by int64 up to this many, and floats have all integers up to this.
-_NUMBERED, _EXACT = 2**62, 2.0**53
+_NUMBERED, _EXACT = 2**62, 2**53
 
 
 def saturated(counts: NDArray[Any], add: Callable[[NDArray[Any]], _Ints]) -> _Ints:
@@ -47,24 +47,37 @@ def occupied(counts: NDArray[Any]) -> tuple[_Ints, _Ints]:
 def check_size(design: Layout) -> None:
     """Refuse a table of more cells than memory holds."""
     if design.cells > _MOST_CELLS:
+        way = "release it with at_least=, which publishes the cells with large noisy counts, or "
         raise ValueError(
-            f"a whole table of {design.cells} cells is not accepted: release it with at_least=, "
-            f"which publishes the cells with large noisy counts, or give a design of at most "
-            f"{_MOST_CELLS} cells"
+            f"a whole table of {design.cells} cells is not accepted: "
+            f"{way if design.tables is None else ''}give a design of at most {_MOST_CELLS} cells"
+        )
+
+
+def check_countable(design: Layout) -> None:
+    """Refuse a table that no call could release, before its records are read."""
+    if design.tables is not None:
+        check_size(design)
+    elif design.cells > _NUMBERED:
+        raise ValueError(
+            f"a table of {design.cells} cells is not accepted: give a design of at most 2**62 "
+            "cells, or tables, a few combinations of its columns"
         )
 
 
 def all_nodes(design: Layout, occupied: tuple[_Ints, _Ints]) -> _Ints:
-    """Return the exact counts of all nodes, given those of some cells; the others are 0.
+    """Return the exact counts of all nodes, given those of some rows; the others are 0.
 
-    Those of chosen tables are one after the other, and need no array of all cells.
+    Rows are cells, or those of chosen tables, one table after the other: :func:`rows`.
     """
     check_size(design)
-    cells, records = occupied
+    found, records = occupied
     if design.tables is not None:
-        return np.concatenate(list(_blocks(design, _places(design, cells), records)))
+        counts = np.zeros(design.cells, np.int64)
+        counts[found] = records
+        return counts
     counts = np.zeros(design._axes.sizes, np.int64)
-    counts.reshape(-1)[cells] = records
+    counts.reshape(-1)[found] = records
     for place, axis in enumerate(design._axes):
         if axis.tree.depth:
             moved = np.moveaxis(counts, place, 0)
@@ -127,38 +140,63 @@ def _places(design: Layout, cells: NDArray[Any]) -> list[_Ints]:
     return found[::-1]
 
 
-def _blocks(design: Layout, places: Sequence[_Ints], records: _Ints) -> Iterable[_Ints]:
-    """Yield the exact counts of each block, given the places of some cells and theirs."""
-    one, small = bool((records == 1).all()), float(np.abs(records.astype(float)).sum()) < _EXACT
-    floats = records.astype(np.float64) if small and not one else None
+def rows(design: Layout, cells: NDArray[Any], records: _Ints) -> tuple[_Ints, _Ints]:
+    """Return distinct rows of a table in order, and their counts, given the cells of groups.
+
+    Without chosen tables, rows are the cells. Else they are those of all chosen tables, one table
+    after the other, so that nothing has the size of the product of all columns.
+    """
+    if design.tables is None:
+        return _added(math.prod(design._axes.sizes), cells, records)
+    places, start = _places(design, cells), 0
     nodes: dict[tuple[int, int], tuple[Any, bool]] = {}
+    found: list[tuple[_Ints, _Ints]] = []
     for block in design.blocks:
         at, inside = None, None
         for number, (axis, depth) in enumerate(zip(design._axes, block, strict=True)):
             if (number, depth) not in nodes:
                 above = axis.above(depth) - axis.tree.starts[depth]
                 lost, same = bool((above < 0).any()), np.array_equal(above, np.arange(above.size))
-                found = places[number] if same else above[places[number]] if above.any() else None
-                nodes[number, depth] = found, lost
-            found, some = nodes[number, depth]
-            if found is not None:
-                at = found if at is None else at * axis.counts[depth] + found
+                each = places[number] if same else above[places[number]] if above.any() else None
+                nodes[number, depth] = each, lost
+            each, some = nodes[number, depth]
+            if each is not None:
+                at = each if at is None else at * axis.counts[depth] + each
             if some:
-                inside = (found >= 0) if inside is None else inside & (found >= 0)
+                inside = (each >= 0) if inside is None else inside & (each >= 0)
         size = math.prod(design._axes.counts(block))
         at = np.zeros(len(records), np.int64) if at is None else at
         kept = slice(None) if inside is None else inside
-        if one:
-            yield np.bincount(at[kept], minlength=size)
-        elif floats is not None:
-            # Sums of integers below 2**53 are exact.
-            yield np.bincount(at[kept], floats[kept], size).astype(np.int64)
-        else:
-            yield saturated(records[kept], partial(_added, at[kept], size))
+        one, counts = _added(size, at[kept], records[kept])
+        found.append((one + start, counts))
+        start += size
+    every, counts = map(np.concatenate, zip(*found, strict=True))
+    return every, counts
 
 
-def _added(at: _Ints, size: int, records: _Ints) -> _Ints:
-    """Return the sums of records by place."""
-    found = np.zeros(size, np.int64)
-    np.add.at(found, at, records)
-    return found
+def merged(design: Layout, found: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
+    """Return distinct rows in order, and their counts, given those of parts of the records."""
+    size = math.prod(design._axes.sizes) if design.tables is None else design.cells
+    return _added(size, found, records)
+
+
+def _added(size: int, found: NDArray[Any], records: _Ints) -> tuple[_Ints, _Ints]:
+    """Return distinct rows in order, and how many records each has, given those of groups.
+
+    Rows without records may be among them. Counts are at most the limit of int64.
+    """
+    if size > 8 * found.size:
+        distinct, places = np.unique(found, return_inverse=True)
+    else:
+        distinct, places = np.arange(size), found
+    ends = int(records.min(initial=0)), int(records.max(initial=0))
+    if max(map(abs, ends)) * records.size < _EXACT:
+        # Sums of integers below 2**53 are exact.
+        return distinct, np.bincount(places, records, distinct.size).astype(np.int64)
+
+    def add(records: _Ints) -> _Ints:
+        sums = np.zeros(distinct.size, np.int64)
+        np.add.at(sums, places, records)
+        return sums
+
+    return distinct, saturated(records, add)
