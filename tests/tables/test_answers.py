@@ -418,7 +418,7 @@ def test_means_of_sums_and_counts_hold_over_all_noise(
         assert ((low <= means["lower"]) & (means["upper"] <= high)).all()
         # A group that may have no records has no mean.
         noisy, none = other.total("outcome")["estimate"], means["estimate"].isna()
-        reach = accuracy.sum_accuracy(GeometricMechanism(shares[1]), k, 0.05)
+        reach = accuracy.sum_accuracy(GeometricMechanism(k * shares[1]), k, 0.05)
         assert noisy[none].max() <= 1.2 * reach < 1.3 * noisy[~none].min()
         # Not in vain.
         assert sum(counts) < 9 or missed(ratios, mean, masses) > 0

@@ -705,7 +705,7 @@ KNOWN = {
     *(("dask._counted", "map_partitions"), ("dask._counted", "delayed")),
     ("spark._counted", "mapInArrow"),
     # Exact data in, exact data out.
-    ("_contributions.bound_contributions", "map_batches"),
+    ("contributions.bound_contributions", "map_batches"),
     ("spark.bound_contributions", "mapInArrow"),
 }
 

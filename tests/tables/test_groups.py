@@ -97,13 +97,14 @@ def test_the_threshold_is_the_least(spurious: float) -> None:
     assert least == 1 or design.spurious(0.5, least - 1) > spurious
 
 
-class Shifts:
-    """Instead of a mechanism: adds a number that is known to every cell, and sees them all."""
+class Shifts(GeometricMechanism):
+    """Instead of noise, it adds a number that is known to every cell, and sees them all."""
 
     def __init__(self, shift: int) -> None:
+        super().__init__(1)
         self.shift, self.seen = shift, [np.zeros(0, np.int64)]
 
-    def release(self, counts: Any, *, out: Any, threads: Any) -> None:
+    def release(self, counts: Any, *, out: Any, threads: Any) -> None:  # type: ignore[override]
         self.seen.append(counts.copy())
         np.add(counts, self.shift, out=out)
 

@@ -437,10 +437,8 @@ def test_an_open_tree_is_its_noisy_counts_with_their_intervals() -> None:
         noisy.combine(
             Design({"code": Hierarchy(CODES, leaves_only=True)}).count(people).release(epsilon=1)
         )
-    bounded = table.release(epsilon=1, bounds=(0, 100))
-    assert column(bounded.estimates(), "estimate") == list(bounded.to_dict().values())
-    with pytest.raises(ValueError, match="no intervals by the tree of 'code', whose cells differ"):
-        bounded.intervals(0.05)
+    with pytest.raises(ValueError, match="with the tree of 'code', whose cells differ in depth"):
+        table.release(epsilon=1, bounds=(0, 100))
 
 
 def test_consistent_counts_of_an_open_tree_are_the_closest() -> None:
@@ -483,9 +481,6 @@ def test_estimates_of_an_open_tree_and_a_margin_are_the_least_squares() -> None:
     fit, *_ = np.linalg.lstsq(matrix * weights[:, None], counts.reshape(-1) * weights, rcond=None)
     wanted = (matrix @ fit).reshape(counts.shape)[[1, 2, 0]].reshape(-1)
     assert column(noisy.estimates(), "estimate") == pytest.approx(wanted, abs=1e-9)
-    for [squares] in noisy._workload._squares.values():
-        assert squares.variances.tolist() == squares.noise.tolist()
-        assert not squares.widest(np.ones(tree._tree.size)).any()
 
 
 def test_rates_of_an_open_tree_take_populations_as_sums_of_those_below() -> None:
@@ -578,7 +573,7 @@ def test_bad_releases_are_refused_by_name_before_anything_is_spent(
 )
 def test_counts_without_a_frame_are_refused_with_the_way_to_give_them(counts: Any) -> None:
     with pytest.raises(
-        TypeError, match=r"frame has type \w+: give a data frame, .* a column that counts= names"
+        TypeError, match=r"frame has type \w+: give .*a data frame, .* a column that counts= names"
     ):
         Design({"node": TREE}).count(counts)
 

@@ -353,7 +353,7 @@ def test_what_is_refused_is_refused_before_anything_is_read(
 
 def test_a_limit_that_a_budget_does_not_allow_is_not_chosen() -> None:
     design, budget = DESIGNS["l0"], accounting.Budget(epsilon="0.5")
-    with pytest.raises(ValueError, match=r"only 0\.5 of 1/2 is left"):
+    with pytest.raises(ValueError, match=r"only 0\.5 of 0\.5 is left"):
         choose_limit(design, frame([RECORDS]), "l0", epsilon=1, budget=budget)
     chosen = choose_limit(design, frame([RECORDS]), "l0", epsilon="0.2", budget=budget, label="l0")
     assert chosen.table.privacy_loss() == 0.2
