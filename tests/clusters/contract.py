@@ -254,7 +254,7 @@ class Tables:
         frame = engine.frame(records)
         limits: list[dict[str, Any]] = [{}, {"l0": 2, "linf": 2}, {"l1": 2}]
         for limit in limits:
-            who = {"individual": "who"} if limit else {}
+            who: dict[str, Any] = {"individual": "who"} if limit else {}
             design = Design(levels, tables=keys, **who, **limit)
             found, wanted = engine.tabulate(design, frame), design.count(records)
             assert found._nodes().tolist() == wanted._nodes().tolist()

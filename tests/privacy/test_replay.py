@@ -288,7 +288,7 @@ def pipelines(draw: Any) -> Any:
             *m.make_composition(noisy)(data["age"].to_list()),
         ]
         losses = count.map(1), m.make_composition(noisy).map(1)
-        return sum(map(Fraction, losses)), [repr(each) for each in told]
+        return sum(map(stated, losses)), [repr(each) for each in told]
 
     return run
 

@@ -150,7 +150,7 @@ class ChosenLimit:
 
 
 @unseen
-def choose_limit(
+def choose_limit(  # numpydoc ignore=PR02
     design: Design,
     data: Any,
     limit: Limit,

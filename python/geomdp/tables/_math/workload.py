@@ -57,6 +57,8 @@ class UndeterminedError(ValueError):
 class Workload:
     """Everything public about the noise of some tables, and which tables are public.
 
+    Arrays of blocks have the axes on which a block is not at the root.
+
     Parameters
     ----------
     trees
@@ -65,8 +67,6 @@ class Workload:
         The blocks with noise.
     known
         The blocks that are public.
-
-    Arrays of blocks have the axes on which a block is not at the root.
 
     """
 

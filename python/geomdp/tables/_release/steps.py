@@ -53,7 +53,7 @@ _CHUNK = 2**20
 _NO_CELLS = np.empty(0, np.int64)
 
 
-class Publishing(TypedDict, total=False):
+class Publishing(TypedDict, total=False):  # numpydoc ignore=PR02
     """The arguments of every release that are given by name; each is explained once.
 
     Parameters

@@ -128,7 +128,7 @@ class Table(Searched):
         **publishing: Unpack[Publishing],
     ) -> NoisyTiers: ...
     @unseen
-    def release(
+    def release(  # numpydoc ignore=PR02
         self,
         mechanism: GeometricMechanism | None = None,
         *,
