@@ -1,6 +1,7 @@
 """Print the speed of geomdp as ratios to numpy in the same run: `make bench`.
 
-Every figure is a median of interleaved repetitions, so other load slows all calls alike.
+The calls take turns, so other load slows all alike. Times on one thread are CPU time and the least of
+the turns, which other load changes least; the others are medians of elapsed time.
 """
 
 import argparse
@@ -45,17 +46,18 @@ def difference(rng: np.random.Generator, counts: Array, scale: float) -> Array:
 
 
 def one_uniform(
-    rng: np.random.Generator, counts: Array, scale: float, piece: int | None = None
+    rng: np.random.Generator, counts: Array, scale: float, piece: int = PIECE
 ) -> Array:
     """Return the counts plus noise by the fastest formula; like all float formulas it is inexact.
 
     One uniform number gives the sign and the magnitude: |Z| >= k has probability 2 a**k / (1 + a).
-    Pieces that stay in the cache make it faster.
+    Its arrays stay in the cache in pieces. Goals are ratios to this; a piece of all counts is what
+    a call without a loop costs.
     """
     noisy = np.empty_like(counts)
     shift = -scale * math.log1p(math.exp(-1 / scale))
-    for start in range(0, counts.size, piece or counts.size):
-        part = slice(start, start + (piece or counts.size))
+    for start in range(0, counts.size, piece):
+        part = slice(start, start + piece)
         u = rng.random(counts[part].size)
         # Avoid +-0.5, which would give the logarithm of 0 below.
         u -= 0.5 - 2.0**-54
@@ -69,24 +71,36 @@ def one_uniform(
     return noisy
 
 
-def medians(calls: Sequence[Callable[[], object]], repetitions: int) -> list[float]:
-    """Return the median time of each call in seconds, interleaving the calls."""
+def turns(
+    calls: Sequence[Callable[[], object]], repetitions: int, clock: Callable[[], float]
+) -> list[list[float]]:
+    """Return the times of each call in seconds, interleaving the calls."""
     times: list[list[float]] = [[] for _ in calls]
     for call in calls:
         call()
     for _ in range(repetitions):
         for call, seconds in zip(calls, times, strict=True):
-            start = time.perf_counter()
+            start = clock()
             call()
-            seconds.append(time.perf_counter() - start)
-    return [statistics.median(seconds) for seconds in times]
+            seconds.append(clock() - start)
+    return times
+
+
+def medians(calls: Sequence[Callable[[], object]], repetitions: int) -> list[float]:
+    """Return the median elapsed time of each call in seconds."""
+    return [statistics.median(each) for each in turns(calls, repetitions, time.perf_counter)]
+
+
+def least(calls: Sequence[Callable[[], object]], repetitions: int) -> list[float]:
+    """Return the least CPU time of each call in seconds, for calls on one thread."""
+    return [min(each) for each in turns(calls, repetitions, time.process_time)]
 
 
 def vectors(n: int, repetitions: int) -> None:
     rng = np.random.default_rng()
     counts = rng.integers(0, 10**6, n)
-    print(f"{n} int64 counts, one thread, nanoseconds per count (median of {repetitions})\n")
-    others = "geometric - geometric", "one uniform", "the same in pieces"
+    print(f"{n} int64 counts, one thread, CPU nanoseconds per count (least of {repetitions})\n")
+    others = "geometric - geometric", f"one uniform, in pieces of {PIECE}", "the same, whole"
     print("| scale | bounds | geomdp |", *(f"{name} | ratio |" for name in others))
     print("|---" * (3 + 2 * len(others)) + "|")
     for bounds in BOUNDS:
@@ -95,9 +109,9 @@ def vectors(n: int, repetitions: int) -> None:
                 partial(GeometricMechanism.from_scale(scale, bounds).release, counts, threads=1),
                 partial(difference, rng, counts, scale),
                 partial(one_uniform, rng, counts, scale),
-                partial(one_uniform, rng, counts, scale, PIECE),
+                partial(one_uniform, rng, counts, scale, counts.size),
             ]
-            ours, *times = (t / n * 1e9 for t in medians(calls, repetitions))
+            ours, *times = (t / n * 1e9 for t in least(calls, repetitions))
             name = "dtype" if bounds is None else f"(0, 10^{len(str(bounds[1])) - 1})"
             cells = (f"{other:.1f} | **{ours / other:.2f}** |" for other in times)
             print(f"| {scale:g} | {name} | {ours:.1f} |", *cells)
@@ -109,7 +123,7 @@ def dtypes(n: int, repetitions: int) -> None:
     names = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
     arrays = [np.full(n, 50, name) for name in names]
     wide = names.index("int64")
-    times = medians([partial(mechanism.release, x, threads=1) for x in arrays], repetitions)
+    times = least([partial(mechanism.release, x, threads=1) for x in arrays], repetitions)
     cells = ", ".join(
         f"{name} {seconds / n * 1e9:.1f} ({seconds / times[wide]:.2f})"
         for name, seconds in zip(names, times, strict=True)
@@ -127,7 +141,7 @@ def dtypes(n: int, repetitions: int) -> None:
         "in the other byte order": (plain.astype(plain.dtype.newbyteorder()), None),
         "to every second": (plain, out[::2]),
     }
-    times = medians(
+    times = least(
         [partial(mechanism.release, x, out=y, threads=1) for x, y in layouts.values()],
         repetitions,
     )

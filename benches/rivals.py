@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from chart import COLOURS, GREY, OURS, log_axes, name_lines, picture
-from compare import PIECE, SCALES, Array, difference, heading, one_uniform
+from compare import SCALES, Array, difference, heading, one_uniform
 
 from geomdp import GeometricMechanism
 
@@ -41,6 +41,10 @@ def of_numpy(
 ) -> Callable[[float], Noise]:
     rng = np.random.default_rng()
     return lambda scale: lambda counts: formula(rng, counts, scale)
+
+
+def whole(rng: np.random.Generator, counts: Array, scale: float) -> Array:
+    return one_uniform(rng, counts, scale, counts.size)
 
 
 def of_scipy() -> Callable[[float], Noise]:
@@ -91,7 +95,8 @@ class Library:
 BOUNDED = f"geomdp, bounds {BOUNDS}"
 LIBRARIES = {
     "geomdp": Library("geomdp", lambda: of_geomdp(None)),
-    "numpy, one uniform": Library("numpy", lambda: of_numpy(partial(one_uniform, piece=PIECE))),
+    "numpy, one uniform, in pieces": Library("numpy", lambda: of_numpy(one_uniform)),
+    "the same, whole": Library("numpy", lambda: of_numpy(whole)),
     "numpy, geometric - geometric": Library("numpy", lambda: of_numpy(difference)),
     "scipy.stats.dlaplace": Library("scipy", of_scipy),
     "randomgen AESCounter": Library("randomgen", of_randomgen),
@@ -107,7 +112,7 @@ LIBRARIES = {
 #: The lines of the picture: labels and colours, grey for noise that is not private.
 DRAWN = {
     "geomdp": ("geomdp", OURS),
-    "numpy, one uniform": ("numpy, fastest, not private", GREY),
+    "numpy, one uniform, in pieces": ("numpy, fastest, not private", GREY),
     "numpy, geometric - geometric": ("numpy geometric, not private", GREY),
     "PyDP, Laplace, rounded": ("PyDP, rounded Laplace", COLOURS[0]),
     "diffprivlib Geometric": ("diffprivlib", COLOURS[1]),

@@ -59,7 +59,12 @@ def names(frame: Any, wanted: str = FRAME) -> list[Any]:
 
 def column(frame: Any, name: Hashable) -> Any:
     """Return the column of a frame with this name."""
-    native, place = native_frame(frame), names(frame).index(name)
+    native = native_frame(frame)
+    return _at(native, names(native).index(name))
+
+
+def _at(native: Any, place: int) -> Any:
+    """Return the column at this place of a frame in its own library."""
     if arrow(native):
         return native.column(place)
     return native.iloc[:, place] if hasattr(native, "iloc") else native[:, place]
@@ -120,8 +125,8 @@ def noisy_columns(frame: Any, noises: Mapping[Any, Noise], nulls: Nulls) -> Any:
     native, released = native_frame(frame), {}
     known = names(native)
     for name, noise in noises.items():
-        counts = column(native, only(name, known))
-        released[known.index(name)] = noisy(noise, f"column {name!r}", counts, nulls)
+        place = known.index(only(name, known))
+        released[place] = noisy(noise, f"column {name!r}", _at(native, place), nulls)
     if arrow(native):
         import pyarrow as pa  # noqa: PLC0415
 
@@ -175,7 +180,8 @@ def _apart(frame: Any, place: int) -> Any:
 
 def own(index: Any) -> Any:
     """Return an index of pandas in memory of its own."""
-    return index.copy(deep=True)
+    # A range holds no values, and its copy takes longer than a small draw.
+    return index[:] if type(index).__name__ == "RangeIndex" else index.copy(deep=True)
 
 
 def without_metadata(field: Any) -> Any:

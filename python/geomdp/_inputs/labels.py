@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from operator import ne
 from typing import Any
@@ -37,7 +38,12 @@ class Labels:
 def is_mapping_or_index(values: Any) -> bool:
     """Return whether these are labelled values other than columns: a mapping, or an Index."""
     # On the type: a Series of pandas searches its labels for a missing attribute.
-    return isinstance(values, Mapping) or hasattr(type(values), "to_flat_index")
+    return _labelled(type(values))
+
+
+@lru_cache(maxsize=128)
+def _labelled(kind: type) -> bool:
+    return issubclass(kind, Mapping) or hasattr(kind, "to_flat_index")
 
 
 #: The parameters that are noisy counts, and so may be a whole table of them.
