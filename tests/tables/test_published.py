@@ -248,7 +248,7 @@ def test_a_column_is_in_the_order_in_which_items_appear() -> None:
     assert (column.items, column.places.tolist()) == (["c", "a", "d"], [0, 1, 0, 2])
     assert list(column) == ["c", "a", "c", "d"]
     with pytest.raises(ValueError, match="repeat"):
-        Column(["a", "a"], [0, 1])
+        Column(["a", "a"], [0, 1]).among(["a", "b"])
 
 
 # Whoever wrote them

@@ -47,6 +47,8 @@ _MOST_COLUMNS = 100
 _FIRST = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
 _RUN, _STARTS = re.compile(f"'*[{re.escape(_FIRST)}]"), frozenset(f"'{_FIRST}")
 _first = operator.itemgetter(slice(1))
+#: A cell that has one is quoted.
+_MARKS = ',"\r\n'
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 _OTHER_COLUMNS = "it has other columns than its description"
 
@@ -69,8 +71,6 @@ class Column(Sequence[Any]):
         self.items: list[Any] = _levels.taken(items, order)
         self.places: NDArray[np.int64] = new[codes]
         self._as_text = as_text
-        if not _levels.distinct(self.items):
-            raise ValueError("items of a column repeat")
 
     @classmethod
     def of(cls, values: Sequence[Any], *, as_text: bool = False) -> Column:
@@ -90,6 +90,8 @@ class Column(Sequence[Any]):
         shown = _texts(levels) if self._as_text else levels
         if self.items == shown:
             return self.places
+        if not _levels.distinct(self.items):
+            raise ValueError("items of a column repeat")
         known = {level: place for place, level in enumerate(shown)}
         try:
             found = [known[item] for item in self.items]
@@ -136,14 +138,25 @@ def _type_of(column: Column) -> str:
 
 
 def _csv(levels: Mapping[str, Column], counts: NDArray[np.int64], columns: Columns) -> bytes:
-    text = io.StringIO(newline="")
     cells = []
     for each in levels.values():
-        shown = _each(_escaped, _texts(each.items))
-        cells.append(map(shown.__getitem__, each.places.tolist()))
-    csv.writer(text).writerows(zip(*cells, counts.tolist(), strict=True))
-    _check_rows(rows := _header(columns.names) + text.getvalue().encode())
+        shown = _quoted(_each(_escaped, _texts(each.items)))
+        cells.append(_levels.taken(shown, each.places))
+    cells.append(list(map(str, counts.tolist())))
+    lines = "\r\n".join(map(",".join, zip(*cells, strict=True)))
+    _check_rows(rows := _header(columns.names) + (f"{lines}\r\n" if lines else "").encode())
     return rows
+
+
+def _quoted(texts: list[str]) -> list[str]:
+    """Return texts as cells of a row of several, as the module `csv` writes it."""
+    whole = "".join(texts)
+    if not any(mark in whole for mark in _MARKS):
+        return texts
+    return [
+        '"' + text.replace('"', '""') + '"' if any(mark in text for mark in _MARKS) else text
+        for text in texts
+    ]
 
 
 def _header(names: Sequence[str]) -> bytes:
