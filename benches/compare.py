@@ -1,7 +1,7 @@
 """Print the speed of geomdp as ratios to numpy in the same run: `make bench`.
 
-The calls take turns, so other load slows all alike. Times on one thread are CPU time and the least of
-the turns, which other load changes least; the others are medians of elapsed time.
+The calls take turns, so other load slows all alike. Times on one thread are CPU time and the least
+of the turns, which other load changes least; the others are medians of elapsed time.
 """
 
 import argparse
@@ -45,9 +45,7 @@ def difference(rng: np.random.Generator, counts: Array, scale: float) -> Array:
     return counts + rng.geometric(p, counts.size) - rng.geometric(p, counts.size)
 
 
-def one_uniform(
-    rng: np.random.Generator, counts: Array, scale: float, piece: int = PIECE
-) -> Array:
+def one_uniform(rng: np.random.Generator, counts: Array, scale: float, piece: int = PIECE) -> Array:
     """Return the counts plus noise by the fastest formula; like all float formulas it is inexact.
 
     One uniform number gives the sign and the magnitude: |Z| >= k has probability 2 a**k / (1 + a).

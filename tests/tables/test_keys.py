@@ -400,3 +400,16 @@ def test_times_with_a_zone_say_how_to_take_it() -> None:
     assert numbers(tables.count(pa.compute.local_timestamp(columns[2]), [NOON])) == [2]
     assert numbers(tables.count(zoned.dt.date, [NOON.date()])) == [2]
     assert numbers(tables.count(columns[1].dt.date(), [NOON.date()])) == [2]
+
+
+@pytest.mark.parametrize("least", [-(2**63), -50, 0, 2**63 - 100])
+@pytest.mark.parametrize("dtype", ["int64", "int64[pyarrow]", "Int64", "object"])
+def test_integers_are_found_by_number_as_by_equality(least: int, dtype: str) -> None:
+    """Levels that are close integers are looked up in an array, others in a dict."""
+    rng = np.random.default_rng(0)
+    for size in (1, 7, 60):
+        levels = (least + rng.permutation(100)[:size]).tolist()
+        records = [*(least + rng.integers(0, 100, 200)).tolist(), -(2**63), 2**63 - 1, 0]
+        data = pd.DataFrame({"a": pd.Series(records, dtype=dtype)})
+        table = Design({"a": levels}).count(data).release(epsilon=200)
+        assert table.to_dict() == {level: records.count(level) for level in levels}

@@ -1,6 +1,7 @@
 """Published files: whole or not at all, and read with care, whoever wrote them."""
 
 import contextlib
+import csv
 import errno
 import hashlib
 import io
@@ -29,8 +30,9 @@ import geomdp
 from geomdp import tables
 from geomdp._ground import new_file
 from geomdp.tables._publish import footer as _footer
+from geomdp.tables._publish import formats
 from geomdp.tables._publish import published as _published
-from geomdp.tables._publish.formats import Column
+from geomdp.tables._publish.formats import Column, Columns
 from geomdp.tables._reading import table_file
 from json_schema import errors
 from leaves import of_leaves
@@ -249,6 +251,21 @@ def test_a_column_is_in_the_order_in_which_items_appear() -> None:
     assert list(column) == ["c", "a", "c", "d"]
     with pytest.raises(ValueError, match="repeat"):
         Column(["a", "a"], [0, 1]).among(["a", "b"])
+
+
+def test_cells_are_quoted_as_csv_does() -> None:
+    known = Columns([*"abn"], ["string", "string", "integer"])
+    rng = random.Random(0)
+    for _ in range(2000):
+        texts = {
+            "a" + "".join(rng.choices(' ,"\r\n\0é;\x85\u2028', k=rng.randrange(4)))
+            for _ in range(4)
+        }
+        column = Column.of(rng.choices([*texts], k=5))
+        written = formats._csv({"a": column, "b": column}, np.arange(5), known)
+        theirs = io.StringIO(newline="")
+        csv.writer(theirs).writerows([known.names, *zip(column, column, range(5), strict=True)])
+        assert written == theirs.getvalue().encode()
 
 
 # Whoever wrote them

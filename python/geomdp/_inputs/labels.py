@@ -38,7 +38,8 @@ class Labels:
 def is_mapping_or_index(values: Any) -> bool:
     """Return whether these are labelled values other than columns: a mapping, or an Index."""
     # On the type: a Series of pandas searches its labels for a missing attribute.
-    return _labelled(type(values))
+    kind: Any = type(values)
+    return _labelled(kind)
 
 
 @lru_cache(maxsize=128)

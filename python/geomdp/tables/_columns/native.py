@@ -267,6 +267,14 @@ def items_of(series: Any, levels: Sequence[Any] = ()) -> list[Any]:
     return [None if null else x for x, null in zip(items, missing.to_list(), strict=True)]
 
 
+def plain_integers(series: Any) -> NDArray[np.int64] | None:
+    """Return a column of signed integers without nulls as an array; None for any other."""
+    if not series.dtype.is_signed_integer() or series.is_null().any():
+        return None
+    numbers = series.to_numpy()
+    return numbers.astype(np.int64) if numbers.dtype.kind == "i" else None
+
+
 def joined(names: Sequence[str], series: Sequence[Any]) -> Any:
     """Return a frame of columns with these names."""
     first, *others = (each.alias(name) for name, each in zip(names, series, strict=True))

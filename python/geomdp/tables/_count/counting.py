@@ -24,6 +24,7 @@ from geomdp.tables._columns.native import (
     joined,
     labels,
     library_of,
+    plain_integers,
     refusing_types,
     shown_type,
 )
@@ -287,10 +288,15 @@ def _cells(
     """
     columns, places = iter(found), list[_Ints]()
     for axis in design._axes:
-        items: Any = [items_of(series, axis.cells) for series in islice(columns, len(axis.columns))]
-        items = map(naming.path, zip(*items, strict=True)) if axis.several else items[0]
-        found_at = map(axis.cell_places.get, items, repeat(axis.outside))
-        places.append(np.fromiter(found_at, np.int64, size))
+        own = list(islice(columns, len(axis.columns)))
+        numbers = None if axis.several else plain_integers(own[0])
+        at = None if numbers is None else axis.of_integers(numbers)
+        if at is None:
+            items: Any = [items_of(series, axis.cells) for series in own]
+            items = map(naming.path, zip(*items, strict=True)) if axis.several else items[0]
+            found_at = map(axis.cell_places.get, items, repeat(axis.outside))
+            at = np.fromiter(found_at, np.int64, size)
+        places.append(at)
     inside = np.ones(size, np.bool_)
     for at in places:
         inside &= at >= 0

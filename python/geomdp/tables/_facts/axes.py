@@ -227,6 +227,34 @@ class Axis:
                     found.setdefault(whole[node], place)
         return found
 
+    @cached_property
+    def _from_least(self) -> tuple[int, NDArray[np.int64]] | None:
+        """The least level and the place of each integer from there, if levels are close integers.
+
+        The last item is the place of all other integers.
+        """
+        cells = self.cells
+        if self.several or self.paths is not None or _levels.kinds(cells) != {int}:
+            return None
+        least, size = min(cells), max(cells) - min(cells) + 1
+        if size > 8 * len(cells):
+            return None
+        places = np.full(size + 1, self.outside)
+        places[np.array(cells, np.int64) - least] = np.arange(len(cells))
+        return least, places
+
+    def of_integers(self, values: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """Return the place of each integer, as :attr:`cell_places` has it; None if levels are not.
+
+        A million look-ups in a dict take ten times as long.
+        """
+        if self._from_least is None:
+            return None
+        least, places = self._from_least
+        # Those below the least are above all others.
+        beyond = (values - least).view(np.uint64)
+        return places[np.minimum(beyond, np.uint64(places.size - 1))]
+
     @property
     def _starts(self) -> list[int]:
         """The depths at which the names of a record may begin: the root has a column, or none.

@@ -677,7 +677,6 @@ class Fitted(NamedTuple):
         base = np.zeros(shape, np.int64)
         if self.base is not None:
             base = self.base
-            size = float(np.abs(base.astype(np.float64)).sum())
             added = []
             for place, (axis, each, _) in enumerate(axes):
                 before = sum(x < place for x in kept)
@@ -688,11 +687,8 @@ class Fitted(NamedTuple):
                     base = _contracted(base, before, added[-1]).squeeze(before)
             for number, place in enumerate(kept):
                 base = self.of._axes[place].nodes(base, number, nodes[place])
-            # Small integers are exact.
-            heaviest = math.prod(float(np.abs(each).max()) for each in added)
-            whole = all((each == np.rint(each)).all() for each in added)
-            if base.dtype.kind == "f" and not (whole and heaviest * size < EXACT):
-                rounding += (sum(each.size for each in added) + 4) * _ROUNDING * heaviest * size
+            if base.dtype.kind == "f":
+                rounding += _rounded(self.base, added)
         return base, more, rounding
 
 
@@ -1196,6 +1192,16 @@ def _contracted(values: NDArray[Any], axis: int, weights: NDArray[Any]) -> NDArr
     else:
         found = np.tensordot(np.take(values, used, axis=axis), weights[used], axes=(axis, 0))
     return np.expand_dims(found, axis)
+
+
+def _rounded(values: NDArray[Any], added: list[NDArray[Any]]) -> float:
+    """Return a bound on the rounding of weighted sums of integers along axes."""
+    size = float(np.abs(values.astype(np.float64)).sum())
+    heaviest = math.prod(float(np.abs(each).max()) for each in added)
+    # Small integers are exact.
+    if all((each == np.rint(each)).all() for each in added) and heaviest * size < EXACT:
+        return 0.0
+    return (sum(each.size for each in added) + 4) * _ROUNDING * heaviest * size
 
 
 def _distinct(rows: Floats) -> tuple[Floats, Floats]:
