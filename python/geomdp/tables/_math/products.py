@@ -81,10 +81,13 @@ class Errors:
             by_rate[rate].append((values[values > 0], counts[values > 0]))
         found = []
         for rate, pairs in by_rate.items():
-            values, which = np.unique(np.concatenate([x for x, _ in pairs]), return_inverse=True)
+            values, counts = map(np.concatenate, zip(*pairs, strict=True))
+            # With parts of their own, most tables give one weight alone.
+            if values.size > 1:
+                values, which = np.unique(values, return_inverse=True)
+                counts = np.bincount(which, counts).astype(np.float64)
             if values.size:
-                counts = np.concatenate([x for _, x in pairs])
-                found.append((rate, values, np.bincount(which, counts).astype(np.float64)))
+                found.append((rate, values, counts.astype(np.float64)))
         return found
 
     def reach(self, factors: Sequence[float], level: float) -> float:
