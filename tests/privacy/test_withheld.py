@@ -30,6 +30,7 @@ import pytest
 import rich.console
 import rich.pretty
 
+import geomdp.tables.polars  # noqa: F401 (registers the namespace)
 from geomdp import GeometricMechanism, accounting, tables
 from geomdp.keyed import Release, ReleaseKey
 

@@ -67,6 +67,7 @@ class Table(Answers):
             moved = np.ascontiguousarray(np.moveaxis(counts, place, 0))
             counts = np.moveaxis(each.tree.sums(moved), 0, place)
         self.id, self.corrects, self.count_id = identity.Identity(identity.fresh())
+        self._revision = len(self.corrects)
         self.true = counts
         self._values = counts.copy() if noise is None else counts + noise
         self.mechanisms = {}

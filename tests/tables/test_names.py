@@ -356,6 +356,7 @@ def of_paths(*paths: Any, **more: Any) -> Any:
         ),
         (of_paths("a/b", "a//c"), ValueError, "the row ('a', '', 'c') of paths has an empty name"),
         (of_paths((None, "")), ValueError, "paths are empty"),
+        (of_paths(()), ValueError, "paths are empty"),
         (of_paths(("a",), (None,)), ValueError, "has no name"),
         (of_paths(""), ValueError, "has an empty name"),
         (of_paths(), ValueError, "paths are empty"),
@@ -653,5 +654,5 @@ def test_a_code_with_zeros_after_it_names_its_node_in_labels() -> None:
     deep = Hierarchy.from_prefixes(["01001"], (2, 3, 5), labels={"01000": "x"})
     assert deep.labels == {"010": "x"}
     for wrong in ("03000", "010", "01100"):
-        with pytest.raises(ValueError, match=f"^labels have '{wrong}', which is no node"):
+        with pytest.raises(ValueError, match=f"^'{wrong}', in labels=, is not a node"):
             Hierarchy.from_prefixes(codes, (2, 5), root="US", labels={wrong: "x"})

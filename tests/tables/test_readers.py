@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from read_without_geomdp import read
@@ -25,10 +26,8 @@ def test_the_standard_library_reads_every_kind(name: str, tmp_path: Path) -> Non
         assert "lower" not in found
         return
     ends, wanted = found[["lower", "upper"]].to_numpy(), ends_of_each(release, 0.05)
-    if "bounds" in name:
-        # The library says that a true count is within the bounds.
-        ends = ends.clip(*release.mechanisms[0, 0].bounds)
-    assert (ends == wanted).all()
+    # An end that bounds leave open is infinite here, and the largest int64 in the library.
+    assert (ends.clip(max=np.iinfo(np.int64).max) == wanted).all()
 
 
 def test_edited_rows_are_refused(tmp_path: Path) -> None:

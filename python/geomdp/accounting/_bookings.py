@@ -28,6 +28,12 @@ class Protects(NamedTuple):
     neighbours : str
         Against which change of their records: "add-remove" or "change".
 
+    Examples
+    --------
+    >>> from geomdp.accounting import Protects
+    >>> str(Protects("record", "add-remove"))
+    "each 'record', neighbours='add-remove'"
+
     """
 
     unit: str

@@ -241,7 +241,7 @@ class Hierarchy:
         found = []
         for path in _items("paths", paths):
             names = path.split(separator) if isinstance(path, str) else path
-            if not isinstance(names, tuple | list) or not names:
+            if not isinstance(names, tuple | list):
                 raise TypeError(
                     f"paths have one of type {type(path).__name__}: give text, or tuples of names"
                 )

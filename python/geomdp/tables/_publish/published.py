@@ -114,10 +114,10 @@ def free(name: str, path: Any, *, overwrite: bool = False) -> tuple[Path, Format
 
 def _last(facts: Mapping[str, Any]) -> str:
     """Return what the last column has."""
-    if facts["top"] is not None:
+    if facts.get("top") is not None:
         return "rank by noisy count, from 1"
-    bounds = [each["bounds"] for each in facts["mechanisms"]]
-    groups = facts["at_least"] is not None and facts["rest"] is None
+    bounds = [each["bounds"] for each in facts.get("mechanisms", [{"bounds": None}])]
+    groups = facts.get("at_least") is not None and facts.get("rest") is None
     if groups or all(each is not None and each[0] >= 0 for each in bounds):
         return "noisy count"
     return "noisy count; it may be negative"

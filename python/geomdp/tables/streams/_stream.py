@@ -125,7 +125,7 @@ class Stream:
         >>> folder = tempfile.TemporaryDirectory()
         >>> path = pathlib.Path(folder.name) / "visits.jsonl"
         >>> Stream.open(path, horizon=365, epsilon=1)
-        <Stream: 0 of 365 steps released, epsilon 1.0, arity 13, levels 2>
+        <Stream: 0 of 365 steps released, epsilon 1, arity 13, levels 2>
         >>> Stream.open(path, horizon=366, epsilon=1)
         Traceback (most recent call last):
             ...
