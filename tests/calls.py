@@ -510,9 +510,9 @@ def bad_bounds() -> Iterator[Refused]:
         yield Refused("bounds", TypeError, call, wrong, hint)
         far += [(9, 0), (0, most + 1), (-most - 1, 0), (0, 10**400)]
         yield Refused("bounds", ValueError, call, far, hint)
-    no_paths: list[Any] = ["a.csv", Path("a.csv"), 5, (1, 2), {"a.csv": "b.csv"}]
-    same: list[Any] = [(), ("a.csv",), ("a.csv", "a.csv"), ("a.csv", Path("a.csv"))]
-    hint = "give two paths, of the sums and of the counts"
+    no_paths: list[Any] = ["a.csv", Path("a.csv"), 5, (1, 2), ("a.csv", "b.csv")]
+    same: list[Any] = [{}, {"sums": "a.csv"}, {"a.csv": "b.csv"}]
+    hint = r"give a mapping with a path for each of \['sums', 'counts'\]"
     for save in (lambda x: PAIR.release(epsilon=1, save=x), PAIR.release(epsilon=1).save):
         yield Refused("save|path", TypeError, save, no_paths, hint)
         yield Refused("save|path", ValueError, save, same, hint)
@@ -947,6 +947,7 @@ OTHER_LIMITS = {
     *("tables/_publish/footer.py:_DEEPEST", "tables/_publish/page/__init__.py:_MOST_NUMBER"),
     *("tables/_results/noisy_table.py:GREATEST", "tables/_answers/consistency.py:GREATEST"),
     *("tables/_pictures/charts.py:STEPS", "tables/streams/_nodes.py:LONGEST"),
+    "tables/_facts/layout.py:_MOST_COLUMNS",
 }
 #: Names of parameters, and calls with any value for them.
 CALLS: list[tuple[str, Callable[[Any], Any]]] = [

@@ -20,12 +20,15 @@ _MAX_TRIALS = 2**63 - 1
 
 
 def _probability(prob: Any) -> float:
+    # Of a float, the number that it stores is drawn, and not the decimal that it states.
+    stored = isinstance(prob, float | np.float32 | np.float16)
+
     # Compare first: a number above 1 may not fit a float.
     def accepts(number: Any) -> bool:
-        return bool(0 <= number <= 1 and float(number) == number)
+        return bool(0 <= number <= 1 and (stored or float(number) == number))
 
-    wanted = "a float64 number from 0 to 1"
-    return float(parameters.in_range("prob", prob, wanted, accepts))
+    number = parameters.in_range("prob", prob, "a float64 number from 0 to 1", accepts)
+    return float(prob if stored else number)
 
 
 def _shape(size: Any) -> tuple[int, ...]:

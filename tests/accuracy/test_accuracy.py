@@ -441,6 +441,8 @@ def test_opendp_agrees_for_ordinary_parameters(scale: float, alpha: float) -> No
 @example(2251799813685248.0, Fraction(68147, 90992))
 def test_opendp_accuracy_rounded_down_is_exact(scale: Real, alpha: Real) -> None:
     # OpenDP's documentation allows rounding down.
+    # OpenDP draws for the number that a float stores.
+    scale = Fraction(scale)
     accuracy = discrete_laplacian_scale_to_accuracy(scale, alpha)
     exact = scale_to_accuracy(scale, alpha)
     assert exact <= accuracy

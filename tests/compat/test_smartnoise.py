@@ -65,7 +65,8 @@ def test_accuracy_and_privacy_usage_are_those_of_the_note(
     """They pass to geomdp.accuracy, whose tests have the formulas and what is refused."""
     scale = stated(sensitivity) / stated(number)
     found = privacy_usage_to_accuracy(number, alpha, sensitivity)
-    assert found == scale_to_accuracy(scale, alpha, method="ceiling")
+    drawn = stated(sensitivity) / min(stated(number), Fraction(number))
+    assert found == scale_to_accuracy(drawn, alpha, method="ceiling")
     # The note's formula is symmetric: epsilon times accuracy is sensitivity times ln(1 / alpha).
     usage = accuracy_to_privacy_usage(number, alpha, sensitivity)
     least = scale_to_accuracy(scale, alpha, method="continuous")

@@ -64,6 +64,11 @@ def of_arrow(result: Any) -> Any:
     return result.to_pylist()
 
 
+def dtype_of(of: str) -> str:
+    """Return the dtype of labelled counts, whose limits are the ends that bounds leave open."""
+    return "uint8" if of == "Series of Arrow" else "int64"
+
+
 COUNTS = dict(zip(KEYS, VALUES, strict=True))
 #: Labelled counts, and the check that a result has the same labels, which returns its numbers.
 LABELLED: dict[str, tuple[Any, Callable[[Any], Any]]] = {
@@ -94,7 +99,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 def test_results_keep_labels(function: str, of: str) -> None:
     labelled, numbers = LABELLED[of]
     compute = FUNCTIONS[function]
-    assert numbers(compute(labelled)) == compute(np.array(VALUES)).tolist()
+    assert numbers(compute(labelled)) == compute(np.array(VALUES, dtype_of(of))).tolist()
 
 
 @pytest.mark.parametrize("of", LABELLED)
@@ -108,7 +113,8 @@ def test_release_keeps_labels(of: str) -> None:
     measurement = make_geometric(domain, l1_distance(domain.T), 0, bounds=(1, 7))
     assert numbers(measurement(labelled)) == [3, 7, 1, 7]
     total = accuracy.sum_confidence_interval(MECHANISM, labelled, 0.05, weights=labelled)
-    assert total == accuracy.sum_confidence_interval(MECHANISM, VALUES, 0.05, weights=VALUES)
+    plain = np.array(VALUES, dtype_of(of))
+    assert total == accuracy.sum_confidence_interval(MECHANISM, plain, 0.05, weights=VALUES)
     assert accuracy.simultaneous_accuracy(MECHANISM, 0.05, counts=labelled) == (
         accuracy.simultaneous_accuracy(MECHANISM, 0.05, counts=VALUES)
     )

@@ -170,8 +170,8 @@ def test_notebooks_show_parameters_and_four_lines_of_a_certificate(
 
 def test_huge_numbers_are_shown_briefly() -> None:
     html = GeometricMechanism(10**400)._repr_html_()
-    assert "<td>about 2^1328</td>" in html
-    assert "<td>about 2^-1328</td>" in html
+    assert "<td>about 2^1329</td>" in html
+    assert "<td>about 2^-1329</td>" in html
 
 
 def check_same(one: GeometricMechanism, other: GeometricMechanism) -> None:

@@ -530,12 +530,14 @@ NEVER_ONE = {
     ("facts['linf']", "times"),  # once is handled beside it
     ("found", "times"),
     ("groups.total()", "releases"),
+    ("len(axes)", "columns"),
     ("len(items)", "columns"),  # 1 is handled above it
     ("len(line)", "bytes"),
     ("len(rows)", "bytes"),
     ("len(text)", "bytes"),
     ("len(whole)", "bytes"),
     ("limit", "outputs"),
+    ("len(self.tiers)", "tiers"),
     ("n", "noisy counts"),
     ("n", "times"),
     ("records.ndim", "dimensions"),
@@ -545,6 +547,7 @@ NEVER_ONE = {
     ("value.bit_length()", "bits"),
     ("values", "values"),
     ("x.bit_length()", "bits"),
+    ("what", "needs"),
 }
 VERB = "contains|reaches|differs|occurs|of|is|has|was|does|without|beyond|reads|and"
 

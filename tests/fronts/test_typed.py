@@ -174,8 +174,8 @@ def test_tiers_streams_sums_and_commands_are_as_typed(tmp_path: Path, capsys: An
     for name, path in files.items():
         assert geomdp.read(path).mechanisms == tiers[name].mechanisms
     plans = GeometricMechanism(0.3, bounds=(0, 9)).tier_plans(["0.1"])
-    assert [*plans.epsilons] == [0.1, 0.3]
-    assert [tier.certificate.rate for tier in plans.tiers] == [Fraction(1, 10), Fraction(0.3)]
+    assert [plan.epsilon for plan in plans] == [0.1, 0.3]
+    assert [plan.rate for plan in plans] == [Fraction(1, 10), Fraction(0.3)]
     path = tmp_path / "stream"
     opened = [Stream.open(path, horizon=9, epsilon=each) for each in (0.3, "0.3", Fraction(3, 10))]
     assert {repr(each) for each in opened} == {repr(opened[0])}

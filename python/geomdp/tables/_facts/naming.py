@@ -34,7 +34,11 @@ def path(names: Iterable[Any]) -> Path:
 
     Trees and records take blanks alike, wherever in a row they are.
     """
-    return tuple(name for name in names if name not in (None, ""))
+    return tuple(name for name in names if name is not None and not _is_empty(name))
+
+
+def _is_empty(name: Any) -> bool:
+    return isinstance(name, str) and not name
 
 
 def stated(separator: Any, start: Any) -> Paths:

@@ -266,8 +266,9 @@ class NoisyTable(Released, Answers):
         if not blocks:
             return False
 
-        def variance(block: Block) -> float:
-            return math.prod(axes.counts(block)) / float(self.mechanisms[block].rate) ** 2
+        def variance(block: Block) -> Any:
+            # Exactly: a rate may be beyond floats.
+            return math.prod(axes.counts(block)) / self.mechanisms[block].rate ** 2
 
         block = min(blocks, key=variance)
         counts, sizes = self._values[self.design._parts[block]], axes.counts(block)
