@@ -606,8 +606,8 @@ def bad_trees() -> Iterator[Refused]:
         (
             "paths",
             from_paths,
-            [None, 7, "a/b", [7], [None], [()]],
-            [[], [""], ["a//b"], ["a", "b"]],
+            [None, 7, "a/b", [7], [None]],
+            [[], [()], [""], ["a//b"], ["a", "b"]],
         ),
         ("separator", lambda x: from_paths(["a"], separator=x), no_text, ["", "\ud800"]),
         (
