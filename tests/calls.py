@@ -512,7 +512,7 @@ def bad_bounds() -> Iterator[Refused]:
         yield Refused("bounds", ValueError, call, far, hint)
     no_paths: list[Any] = ["a.csv", Path("a.csv"), 5, (1, 2), ("a.csv", "b.csv")]
     same: list[Any] = [{}, {"sums": "a.csv"}, {"a.csv": "b.csv"}]
-    hint = r"give a mapping with a path for each of \['sums', 'counts'\]"
+    hint = r"give (a mapping with )?a path for each of \['sums', 'counts'\]"
     for save in (lambda x: PAIR.release(epsilon=1, save=x), PAIR.release(epsilon=1).save):
         yield Refused("save|path", TypeError, save, no_paths, hint)
         yield Refused("save|path", ValueError, save, same, hint)

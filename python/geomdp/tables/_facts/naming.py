@@ -34,11 +34,12 @@ def path(names: Iterable[Any]) -> Path:
 
     Trees and records take blanks alike, wherever in a row they are.
     """
-    return tuple(name for name in names if name is not None and not _is_empty(name))
+    return tuple(name for name in names if not _is_blank(name))
 
 
-def _is_empty(name: Any) -> bool:
-    return isinstance(name, str) and not name
+def _is_blank(name: Any) -> bool:
+    # Only texts are compared: an array is refused later, by its type.
+    return name is None or (isinstance(name, str) and not name)
 
 
 def stated(separator: Any, start: Any) -> Paths:

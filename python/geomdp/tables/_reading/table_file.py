@@ -136,6 +136,8 @@ def _over_drawn(design: Design, facts: Mapping[str, Any]) -> Fraction:
         return Fraction(1)
     if facts["rest"] is not None:
         drawn += fraction(facts["rest"]["rate"]) * layout.change_of_sum(design)
+    if not drawn:  # Mechanisms that are not those of the design are refused later.
+        return Fraction(1)
     ratio = fraction(facts["epsilon"]) / drawn
     # Half a unit in the last place of a float. Any other loss is refused later.
     return ratio if 1 <= ratio <= 1 / (1 - Fraction(1, 2**53)) else Fraction(1)
