@@ -85,7 +85,7 @@ proof-certificates: develop   ## certificates of the documentation's mechanisms,
 	bash scripts/install.sh program coqc coq
 	$(PY) tests/draw/prove_certificates.py
 
-wheel:           ## build the wheel, with TWICE=--twice twice to compare; try it in an empty environment
+wheel: $(VENV)/.tools ## build the wheel, with TWICE=--twice twice to compare; try it in an empty environment
 	PYTHON="$(PYTHON)" bash scripts/check_wheel.sh $(TWICE)
 
 ct: develop      ## constant time, checked on the machine code by valgrind; DAY=1 without debug builds
@@ -261,7 +261,8 @@ $(VENV):
 # One environment, renewed when a source has changed.
 develop: $(VENV)/.installed
 $(VENV)/.installed: $(SOURCES) $(VENV)/.tools
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m pip install --quiet --no-deps --no-build-isolation .
+	bash scripts/build_wheel.sh
+	$(PY) -m pip install --quiet --no-deps --force-reinstall dist/wheel/*.whl
 	@touch $@ $(VENV)/.demo
 
 $(VENV)/.tools: scripts/requirements.txt | $(VENV)

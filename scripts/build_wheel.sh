@@ -1,33 +1,32 @@
 #!/usr/bin/env bash
-# Builds the source distribution, and from it alone the wheel that `make develop` installs and `make
-# wheel` checks: one build for both. The sources lie at one place and keep their times unless they
-# change, so that Cargo compiles again only what did. Nothing is built if nothing changed.
+# Builds the source distribution, and from it alone the wheel, in dist/wheel: one build for `make
+# develop`, which installs it, and `make wheel`, which checks it. The sources lie at one place and
+# keep their times until they change, so that Cargo compiles only what did.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-bin=${BIN:-$PWD/.venv/bin}
-out=dist/wheel target=${CARGO_TARGET_DIR:-$PWD/target}/wheel
+root=$PWD target=${CARGO_TARGET_DIR:-$PWD/target}/wheel
 host=$(rustc -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)
-cargo_home=${CARGO_HOME:-$HOME/.cargo}
-rm -rf "$out" "$target/new"
-mkdir -p "$out" "$target/new" "$target/source"
-"$bin/maturin" sdist --out "$out" >&2
-tar -xzf "$out"/*.tar.gz -C "$target/new" --strip-components=1
-# Only what differs gets a new time.
-"$bin/python" - "$target/new" "$target/source" <<'PY'
-import filecmp, shutil, sys
-from pathlib import Path
-
-new, old = map(Path, sys.argv[1:])
-names = {path.relative_to(new) for path in new.rglob("*") if path.is_file()}
-for path in [path for path in old.rglob("*") if path.is_file()]:
-    if path.relative_to(old) not in names:
-        path.unlink()
-for name in names:
-    if not (old / name).exists() or not filecmp.cmp(new / name, old / name, shallow=False):
-        (old / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(new / name, old / name)
-PY
-cd "$target/source"
-env CARGO_TARGET_DIR="$target/build" \
-    "CARGO_TARGET_${host}_RUSTFLAGS=--remap-path-prefix=$cargo_home=cargo" \
-    "$bin/maturin" build --quiet --release --locked --out "$OLDPWD/$out"
+run() {
+    "$root/.venv/bin/maturin" "$@" --out "$root/dist/wheel" >"$target/log" 2>&1 || {
+        cat "$target/log" >&2
+        exit 1
+    }
+}
+rm -rf dist/wheel "$target/new"
+mkdir -p "$target/new" "$target/source"
+run sdist
+tar -xzf dist/wheel/*.tar.gz -C "$target/new" --strip-components=1
+rm -r "$target/new/.cargo" # Cargo would read it beside that of this tree, and give its flags twice.
+cd "$target/new"
+find . -type f | while read -r file; do
+    cmp -s "$file" "../source/$file" || cp --parents "$file" ../source
+done
+cd ../source
+find . -type f | while read -r file; do
+    [ -e "../new/$file" ] || rm "$file"
+done
+# Cargo adds this variable's flags to those of .cargo/config.toml; RUSTFLAGS would replace them. The
+# name of the wheel is that of a build by pip.
+export CARGO_TARGET_DIR="$target/build"
+export "CARGO_TARGET_${host}_RUSTFLAGS=--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo"
+run build --release --locked --compatibility off

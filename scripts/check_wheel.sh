@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds the source distribution, and the wheel from it alone. Installs the wheel into an empty
-# environment and uses it there, with the newest numpy and with the oldest that is promised.
-# With --twice: builds both again in another directory, with another cargo home, and compares bytes.
+# Takes what scripts/build_wheel.sh builds. Installs the wheel into an empty environment and uses it
+# there, with the newest numpy and with the oldest that is promised.
+# With --twice: builds the source distribution again in another directory, and the wheel from it as
+# pip does, with another cargo home, and compares bytes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -9,24 +10,24 @@ python=${PYTHON:-python3}
 empty=$(mktemp -d)
 trap 'rm -rf "$empty"' EXIT
 "$python" -m venv "$empty/build"
-"$empty/build/bin/python" -m pip install --quiet build abi3audit auditwheel twine
-host=$(rustc -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)
-build() { # OUT CARGO_HOME: of the tree in the working directory
-    # Cargo adds this variable's flags to those of .cargo/config.toml; RUSTFLAGS would replace them.
-    env CARGO_HOME="$2" "CARGO_TARGET_${host}_RUSTFLAGS=--remap-path-prefix=$2=cargo" \
-        "$empty/build/bin/python" -m build --outdir "$1" . >"$empty/log" 2>&1 || {
+"$empty/build/bin/python" -m pip install --quiet abi3audit auditwheel twine
+bash scripts/build_wheel.sh
+cargo_home=${CARGO_HOME:-$HOME/.cargo}
+if [ "${1:-}" = --twice ]; then
+    mkdir "$empty/tree" "$empty/cargo" "$empty/again"
+    git ls-files -z | xargs -0 cp --parents --no-dereference -t "$empty/tree"
+    find "$cargo_home" -mindepth 1 -maxdepth 1 -exec ln -s -t "$empty/cargo" {} +
+    host=$(rustc -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)
+    (
+        export PATH="$PWD/.venv/bin:$PATH" CARGO_HOME="$empty/cargo"
+        export "CARGO_TARGET_${host}_RUSTFLAGS=--remap-path-prefix=$empty/cargo=cargo"
+        cd "$empty/tree"
+        maturin sdist --out "$empty/again"
+        python -m pip wheel --no-deps --no-build-isolation --wheel-dir "$empty/again" "$empty"/again/*.gz
+    ) >"$empty/log" 2>&1 || {
         tail -50 "$empty/log" >&2
         exit 1
     }
-}
-cargo_home=${CARGO_HOME:-$HOME/.cargo}
-rm -rf dist/wheel
-build dist/wheel "$cargo_home"
-if [ "${1:-}" = --twice ]; then
-    mkdir "$empty/tree" "$empty/cargo"
-    git ls-files -z | xargs -0 cp --parents --no-dereference -t "$empty/tree"
-    find "$cargo_home" -mindepth 1 -maxdepth 1 -exec ln -s -t "$empty/cargo" {} +
-    (cd "$empty/tree" && build "$empty/again" "$empty/cargo")
     for file in "$empty"/again/*; do
         cmp "$file" "dist/wheel/$(basename "$file")"
         echo "built twice, with the same bytes: $(cd "$empty/again" && sha256sum "$(basename "$file")")"
