@@ -357,8 +357,11 @@ def test_a_table_and_its_corrections_are_not_taken_together(tmp_path: Path) -> N
                     asked(pair[0], name, pair[1], alpha=0.05)
         # What the correction changed is a question of its own.
         assert len(two.change_since(one, by="area", alpha=0.05)) == 3
-    other = FLAT.release(epsilon=1, corrects=FLAT.release(epsilon=1))
-    assert len(other.combine(third).total("area")) == len(third.plus(other, "area")) == 3
+    once = FLAT.release(epsilon=1, corrects=FLAT.release(epsilon=1))
+    twice = FLAT.release(epsilon=1, corrects=once)
+    assert len(twice.combine(third).total("area")) == len(third.plus(once, "area")) == 3
+    with pytest.raises(ValueError, match="give a release that was corrected as often as this one"):
+        once.combine(third)
 
 
 VISITS = pd.DataFrame({"who": np.repeat(range(300), 4), "area": [*"ABCD"] * 300, "n": 2})

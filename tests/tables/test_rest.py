@@ -37,13 +37,16 @@ def visits(**more: Any) -> Any:
 # The sum, and who is in it
 
 
-class Shifts:
-    """Instead of a mechanism: adds numbers that are known, and sees the counts."""
+class Shifts(GeometricMechanism):
+    """Instead of noise, it adds numbers that are known, and sees the counts."""
 
     def __init__(self, *shifts: int) -> None:
+        super().__init__(1)
         self.shifts, self.seen = shifts, []
 
-    def release(self, counts: Any, *, out: Any = None, threads: Any = None) -> Any:
+    def release(  # type: ignore[override]
+        self, counts: Any, *, out: Any = None, threads: Any = None
+    ) -> Any:
         self.seen.append(counts.tolist())
         return np.add(counts, self.shifts[: counts.size], out=out)
 

@@ -303,7 +303,7 @@ def test_save_replaces_no_file(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         noisy.save(tmp_path / "a.csv")
     assert sorted(os.listdir(tmp_path)) == ["a.csv.json", "b.parquet", "b.parquet.json"]
-    with pytest.raises(ValueError, match=r"ends in \.csv or \.parquet"):
+    with pytest.raises(ValueError, match=r"ends in \.csv, \.parquet or \.html"):
         noisy.save(tmp_path / "c.txt")
     umask = os.umask(0o022)
     os.umask(umask)
