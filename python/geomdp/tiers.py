@@ -143,7 +143,7 @@ class TierPlan(Noise):
     It answers all questions that a mechanism answers, and draws nothing, since a tier is drawn
     together with the finer ones. Accuracies and intervals are those of a release at its epsilon,
     except that they allow for the sampling errors of the tier's own distribution
-    (``docs/proofs.md``, section 20). :attr:`geomdp.tables.NoisyTable.mechanisms` has it for tables
+    (``docs/proofs.md``, section 20). `mechanisms` of a noisy table has it for tables
     that ``release(tiers=...)`` made.
 
     Parameters

@@ -192,8 +192,8 @@ def choose_limit(  # numpydoc ignore=PR02
         The limits to choose from, increasing, from 1 to at most that of the design. By default all
         of these, or for values the powers of 2 below it and the limit itself; for ``"bounds"``, up
         to 2**32. They are public, so do not take them from the data.
-    **publishing
-        As in :meth:`Table.release`, for the table of counts.
+    budget, label, threads, corrects, save, rounded, about
+        For the table of counts, with the meaning that :meth:`Table.release` gives them.
 
     Returns
     -------
