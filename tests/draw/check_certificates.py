@@ -113,8 +113,8 @@ def made(setting: Setting) -> Any:
 
 def is_of(setting: Setting, certificate: Any) -> bool:
     """Return whether the certificate has the setting's rate and range."""
-    rate = Fraction(setting.epsilon) / setting.sensitivity
-    return (Fraction(certificate["rate"]), int(certificate["range"])) == (rate, setting.range())
+    found = Fraction(certificate["rate"]), int(certificate["range"])
+    return found == (setting.rate(), setting.range())
 
 
 def with_moved_threshold(certificate: Any, rng: random.Random) -> Any:

@@ -66,6 +66,11 @@ class Setting:
         lower, upper = self.bounds or (int(limits.min), int(limits.max))
         return upper - lower
 
+    def rate(self) -> Fraction:
+        """Return the loss per unit of a count: by the lesser reading of an epsilon (lemma 2a)."""
+        stated, binary = Fraction(str(self.epsilon)), Fraction(self.epsilon)
+        return min(stated, binary) / self.sensitivity
+
 
 @dataclass(frozen=True)
 class Result:
@@ -114,7 +119,7 @@ def every_range() -> Iterator[Setting]:
 
 def examine(setting: Setting, damage: Callable[[Any], Any] = lambda _: None) -> Result:
     """Return the figures of a certificate, and the fault that the verifier or this sweep finds."""
-    span, rate = setting.range(), Fraction(setting.epsilon) / setting.sensitivity
+    span, rate = setting.range(), setting.rate()
     tight, refused = span <= verifier.TIGHT_RANGE, False
     try:
         mechanism = GeometricMechanism(setting.epsilon, setting.sensitivity, setting.bounds)
