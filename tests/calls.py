@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import rejection
+import remap
 
 import geomdp.measurement as m
 from geomdp import (
@@ -41,7 +43,6 @@ from geomdp.measurement import (
     SymmetricDistance,
     VectorDomain,
 )
-from geomdp.notes import rejection, remap
 from geomdp.tables._facts import rounding
 from geomdp.tables.streams import Stream
 from geomdp.testing import release_not_private
@@ -794,7 +795,7 @@ LIMITS = [
         "n",
         lambda x: rejection.pmf(0.1, x, 0),
         *([2**20], [2**20 + 1]),
-        of="notes/rejection.py:_MAX_N",
+        of="../../examples/source_notes/rejection.py:_MAX_N",
     ),
     Limit("threads", lambda x: SMALL.release([1], threads=x), [1, 2**70], [0]),
     Limit(

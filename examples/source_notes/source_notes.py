@@ -24,12 +24,13 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import note_pictures
 import numpy as np
+import rejection
+import remap
 from matplotlib.axes import Axes
 
 from geomdp import GeometricMechanism
 from geomdp.accuracy import accuracy_to_epsilon, epsilon_to_accuracy, mean_absolute_error, variance
 from geomdp.distribution import CensoredGeometric
-from geomdp.notes import rejection, remap
 from geomdp.tables import plot
 
 EXAMPLES = Path(__file__).parents[1]

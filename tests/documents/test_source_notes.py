@@ -23,13 +23,13 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from mpmath import mpf
+from rejection import loss, pmf
 
 from exact import noise, power, real, stated, tail
 from geomdp import GeometricMechanism
 from geomdp._numerics import count_moments
 from geomdp.accuracy import accuracy_to_epsilon, epsilon_to_accuracy
 from geomdp.measurement import make_base_geometric
-from geomdp.notes.rejection import loss, pmf
 from statistics_ import Z_LIMIT
 
 ROOT = Path(__file__).parents[2]

@@ -14,6 +14,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
+import rejection
 from hypothesis import example, given, settings
 from numpy.typing import NDArray
 
@@ -25,7 +26,6 @@ from geomdp._inputs.arrays import DTYPES
 from geomdp._numerics import sum_tails
 from geomdp.compat import diffprivlib, smartnoise
 from geomdp.distribution import CensoredGeometric
-from geomdp.notes import rejection
 from geomdp.testing import release_not_private
 
 Counts: TypeAlias = NDArray[Any]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import rejection
 from matplotlib import pyplot
 
 import geomdp.measurement as m
@@ -21,7 +22,6 @@ from geomdp import (
 )
 from geomdp.compat import diffprivlib, smartnoise
 from geomdp.distribution import TwoSidedGeometric
-from geomdp.notes import rejection
 from geomdp.tables import Design, Hierarchy, plot
 from geomdp.tables.streams import Stream
 from test_import import PUBLIC

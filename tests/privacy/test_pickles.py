@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import remap
 
 from geomdp import GeometricMechanism, accounting, distribution, keyed, tables
 from geomdp import measurement as m
 from geomdp.compat import diffprivlib
-from geomdp.notes import remap
 from leaves import of_leaves
 from modules import PUBLIC
 

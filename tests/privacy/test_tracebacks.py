@@ -23,6 +23,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import rejection
 
 import geomdp
 import geomdp.measurement as m
@@ -32,7 +33,6 @@ from geomdp import GeometricMechanism, accounting, tables
 from geomdp._ground.uncopied import Withheld, hide, unseen
 from geomdp.compat import diffprivlib
 from geomdp.keyed import ReleaseKey
-from geomdp.notes import rejection
 from geomdp.tables import streams
 
 #: Exact counts that occur nowhere by chance.

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
+from rejection import calibrated_epsilon, loss, pmf
 
 from exact import power, real, rejected, stated
-from geomdp.notes.rejection import calibrated_epsilon, loss, pmf
 
 EPSILONS = [1e-12, 1e-3, 0.03, 0.1, math.log(2), 1, Fraction(7, 3), 5, 40, 300]
 SIZES = [1, 2, 3, 4, 7, 30]

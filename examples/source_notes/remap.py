@@ -129,7 +129,7 @@ class Remap(_Function):
 
     Examples
     --------
-    >>> from geomdp.notes.remap import Remap
+    >>> from remap import Remap
     >>> estimate = Remap((0, 3), [1, 1, 2, 2])
     >>> estimate([0, 3])
     array([1, 2])
@@ -173,7 +173,7 @@ class RandomisedRemap(_Function):
 
     Examples
     --------
-    >>> from geomdp.notes.remap import RandomisedRemap
+    >>> from remap import RandomisedRemap
     >>> estimate = RandomisedRemap((0, 1), [[0.5, 0.5], [0, 1]])
     >>> estimate(1)
     1
@@ -232,7 +232,7 @@ def bayes(mechanism: GeometricMechanism, prior: ArrayLike, loss: Loss) -> Remap:
     Examples
     --------
     >>> from geomdp import GeometricMechanism
-    >>> from geomdp.notes import remap
+    >>> import remap
     >>> mechanism = GeometricMechanism(epsilon=0.5, bounds=(0, 5))
     >>> remap.bayes(mechanism, prior=[1, 1, 1, 1, 1, 1], loss="absolute").table.tolist()
     [1, 1, 2, 3, 4, 4]
@@ -284,7 +284,7 @@ def minimax(mechanism: GeometricMechanism, loss: Loss) -> RandomisedRemap:
     Examples
     --------
     >>> from geomdp import GeometricMechanism
-    >>> from geomdp.notes import remap
+    >>> import remap
     >>> mechanism = GeometricMechanism(epsilon=0.5, bounds=(0, 5))
     >>> estimate = remap.minimax(mechanism, loss="absolute")
     >>> remap.risk(mechanism, "absolute", estimate).round(2)
@@ -326,7 +326,7 @@ def risk(
     Examples
     --------
     >>> from geomdp import GeometricMechanism
-    >>> from geomdp.notes import remap
+    >>> import remap
     >>> mechanism = GeometricMechanism(epsilon=0.5, bounds=(0, 5))
     >>> remap.risk(mechanism, loss="absolute").round(2)
     array([0.88, 1.21, 1.35, 1.35, 1.21, 0.88])
@@ -380,7 +380,7 @@ def expected_loss(
     Examples
     --------
     >>> from geomdp import GeometricMechanism
-    >>> from geomdp.notes import remap
+    >>> import remap
     >>> mechanism = GeometricMechanism(epsilon=0.5, bounds=(0, 5))
     >>> prior = [1, 1, 1, 1, 1, 1]
     >>> estimate = remap.bayes(mechanism, prior, "absolute")

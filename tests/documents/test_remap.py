@@ -21,13 +21,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
 from numpy.typing import NDArray
+from remap import RandomisedRemap, Remap, bayes, expected_loss, minimax, risk
 from scipy import optimize, sparse
 
 import geomdp.measurement as m
 from exact import censored
 from geomdp import GeometricMechanism
 from geomdp._inputs.arrays import DTYPES
-from geomdp.notes.remap import RandomisedRemap, Remap, bayes, expected_loss, minimax, risk
 from statistics_ import rejects
 
 Floats = NDArray[np.float64]

@@ -54,7 +54,7 @@ def loss(epsilon: Real, n: Integer) -> float:
 
     Examples
     --------
-    >>> from geomdp.notes.rejection import loss
+    >>> from rejection import loss
     >>> round(loss(0.1, n=30), 4)
     0.1818
 
@@ -82,7 +82,7 @@ def calibrated_epsilon(epsilon: Real, n: Integer) -> float:
 
     Examples
     --------
-    >>> from geomdp.notes.rejection import calibrated_epsilon
+    >>> from rejection import calibrated_epsilon
     >>> round(calibrated_epsilon(0.1, n=30), 4)
     0.0533
 
@@ -117,7 +117,7 @@ def pmf(epsilon: Real, n: Integer, counts: Any) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> from geomdp.notes.rejection import pmf
+    >>> from rejection import pmf
     >>> pmf(1, n=2, counts=[0, 1]).round(3)
     array([[0.665, 0.245, 0.09 ],
            [0.212, 0.576, 0.212]])

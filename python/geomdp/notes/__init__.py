@@ -1,1 +1,0 @@
-"""Questions of the source notes that no release asks: rejection sampling and remapping."""
