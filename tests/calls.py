@@ -18,8 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import rejection
-import remap
 
 import geomdp.measurement as m
 from geomdp import (
@@ -53,7 +51,6 @@ Truncated, Folded = diffprivlib.GeometricTruncated, diffprivlib.GeometricFolded
 SMALL, BOUNDED = GeometricMechanism(1), GeometricMechanism(0.5, bounds=(0, 20))
 CENSORED = CensoredGeometric(4, 2, (0, 20))
 NOISE = TwoSidedGeometric(Fraction(7, 3))
-REMAP = remap.bayes(BOUNDED, np.ones(21), "absolute")
 IDS = [np.array([1])]
 PEOPLE = pd.DataFrame({"town": ["a", "b"], "who": [1, 2]})
 SUMS = tables.Design({"town": ["a", "b"]}, individual="who", l0=1)
@@ -149,9 +146,6 @@ NUMBERS: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
     ("scale", TwoSidedGeometric, NO_SCALE),
     ("scale", lambda x: TwoSidedGeometric(x).pmf([0, 1, 10**15]), NO_SCALE),
     ("scale", lambda x: CensoredGeometric(3, x, (0, 9)).logsf([-1, 0, 5]), NO_SCALE),
-    ("epsilon", lambda x: rejection.loss(x, 3), NO_SCALE),
-    ("epsilon", lambda x: rejection.calibrated_epsilon(x, 3), NO_SCALE + ZERO),
-    ("epsilon", lambda x: rejection.pmf(x, 3, 0), NO_SCALE),
     ("prob", sample_bernoulli, NO_SCALE + NO_PROB),
     ("prob|trials", sample_geometric, NO_SCALE + NO_PROB),
     # An infinite epsilon adds no noise there.
@@ -178,9 +172,6 @@ INTEGERS: list[tuple[str, Callable[[Any], Any], int | None]] = [
     ("d_in", lambda x: word_count.check(x, 1), 0),
     # That of save and release, which accept None.
     ("rounded", rounding.step, 2),
-    ("n", lambda x: rejection.loss(0.1, x), 1),
-    ("n", lambda x: rejection.calibrated_epsilon(0.1, x), 1),
-    ("n", lambda x: rejection.pmf(0.1, x, 0), 1),
     ("sensitivity|scale", lambda x: diffprivlib.Geometric(epsilon=1, sensitivity=x), 0),
     ("sensitivity|scale", lambda x: Truncated(epsilon=1, sensitivity=x, lower=0, upper=9), 0),
     ("sensitivity|scale", lambda x: Folded(epsilon=1, sensitivity=x, lower=0, upper=9), 0),
@@ -222,10 +213,6 @@ WITH_MECHANISM: list[Callable[[Any], Any]] = [
     lambda x: accuracy.unbiased(np.square, x),
     lambda x: accuracy.sum_accuracy(x, 3, 0.05),
     lambda x: accuracy.ratio_confidence_interval(SMALL, 1, 2, 0.05, denominator_mechanism=x),
-    lambda x: remap.bayes(x, np.ones(4), "absolute"),
-    lambda x: remap.minimax(x, "absolute"),
-    lambda x: remap.risk(x, "absolute"),
-    lambda x: remap.expected_loss(x, np.ones(4), "absolute"),
 ]
 
 # Counts
@@ -257,7 +244,6 @@ COUNTED: dict[str, Callable[[Any], Any]] = {
     "interval": lambda x: SMALL.confidence_interval(x, 0.05),
     "the bias": lambda x: accuracy.bias(SMALL, x),
     "unbiased": accuracy.unbiased(np.square, SMALL),
-    "pmf": lambda x: rejection.pmf(0.1, 30, x),
     "release": SMALL.release,
     "tiers": lambda x: SMALL.tiers(x, [0.5]),
     "known key": lambda x: release_not_private(SMALL, x, KEY),
@@ -791,12 +777,6 @@ LIMITS = [
         lambda x: sample_geometric(1, trials=x),
         *([2**63 - 1], [2**63], OverflowError, "samplers.py:_MAX_TRIALS"),
     ),
-    Limit(
-        "n",
-        lambda x: rejection.pmf(0.1, x, 0),
-        *([2**20], [2**20 + 1]),
-        of="../../examples/source_notes/rejection.py:_MAX_N",
-    ),
     Limit("threads", lambda x: SMALL.release([1], threads=x), [1, 2**70], [0]),
     Limit(
         "k", lambda x: tables.count(PEOPLE["town"], ["a", "b"]).top(x, epsilon=1), [1, 2], [0, 3]
@@ -806,16 +786,6 @@ LIMITS = [
         lambda x: tables.choose_limit(VISITS, PEOPLE, "l0", epsilon=1, limits=[x]),
         [1, 2],
         [0, 3],
-    ),
-    Limit(
-        "bounds",
-        lambda x: remap.risk(GeometricMechanism(1, bounds=(1, x)), "absolute"),
-        *([4096], [4097]),
-    ),
-    Limit(
-        "bounds",
-        lambda x: remap.minimax(GeometricMechanism(1, bounds=(1, x)), "absolute"),
-        *([1], [129]),
     ),
     Limit(
         "horizon",
@@ -977,13 +947,6 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("confidence", NOISE.interval),
     ("k", NOISE.cdf),
     ("k", CENSORED.logpmf),
-    ("epsilon", lambda x: rejection.loss(x, 30)),
-    ("epsilon", lambda x: rejection.calibrated_epsilon(x, 30)),
-    ("n", lambda x: rejection.loss(0.5, x)),
-    ("counts", lambda x: rejection.pmf(0.5, 20, x)),
-    ("prior", lambda x: remap.bayes(BOUNDED, x, "squared")),
-    ("loss", lambda x: remap.bayes(BOUNDED, np.ones(21), x)),
-    ("released|counts", REMAP),
     ("epsilon|scale", lambda x: diffprivlib.Geometric(epsilon=x).randomise(3)),
     ("sensitivity|scale", lambda x: diffprivlib.Geometric(epsilon=1, sensitivity=x).randomise(3)),
     ("random_state", lambda x: diffprivlib.Geometric(epsilon=1, random_state=x)),

@@ -7,133 +7,59 @@ the count too, so the privacy loss exceeds epsilon: nearly 2 epsilon if the nois
 (``docs/proofs.md``, section 12).
 
 There is no sampler with rejection: its running time would depend on the count, and a remapped
-release of a :class:`geomdp.GeometricMechanism` has smaller errors (``examples/source_notes``).
+release within bounds has smaller errors (``remap.py``). An epsilon is a positive number, and a
+float means the decimal that its text states; n is at least 1.
 """
-
-from __future__ import annotations
 
 import bisect
 import math
 import struct
 import sys
-from decimal import Decimal, localcontext
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-
-from geomdp._ground import decimals, parameters
-from geomdp._ground.parameters import Integer, Real
-from geomdp._inputs import arrays
-
-__all__ = ["loss", "calibrated_epsilon", "pmf"]
-
-_MAX_N = 2**20
 
 
-def loss(epsilon: Real, n: Integer) -> float:
+def loss(epsilon: float | Fraction, n: int) -> float:
     """Return the privacy loss of rejection between neighbours, ``epsilon + ln(N(1) / N(0))``.
 
     It is the maximum of ``abs(ln(P(y | x) / P(y | x + 1)))`` over all counts and outputs from 0 to
-    n, with ``P(y | x) = a**abs(y - x) / N(x)``. It is at most ``2 n / (n + 1)`` times epsilon, and
-    less than epsilon + ``ln(5 / 4)``.
-
-    Parameters
-    ----------
-    epsilon : number
-        The epsilon of the noise; not negative, taken exactly. With 0, all outputs are equally
-        likely.
-    n : int
-        The greatest count, at least 1.
-
-    Returns
-    -------
-    float
-        The least float that states no less than the exact value; infinite if there is none.
-
-    Examples
-    --------
-    >>> from rejection import loss
-    >>> round(loss(0.1, n=30), 4)
-    0.1818
-
+    n, with ``P(y | x) = a**abs(y - x) / N(x)``: at most ``2 n / (n + 1)`` times epsilon, and less
+    than epsilon + ``ln(5 / 4)``. It is rounded up to the least float that states no less.
     """
-    rate, n = parameters.nonnegative_fraction("epsilon", epsilon), parameters.at_least("n", n, 1)
-    return decimals.least(_loss(rate, n))
+    exact = _loss(Fraction(str(epsilon)), n)
+    near = float(exact)
+    around = (math.nextafter(near, 0), near, math.nextafter(near, math.inf))
+    return next(number for number in around if Fraction(str(number)) >= exact)
 
 
-def calibrated_epsilon(epsilon: Real, n: Integer) -> float:
-    """Return the greatest epsilon of the noise for which rejection has a loss of at most `epsilon`.
+def calibrated_epsilon(epsilon: float | Fraction, n: int) -> float:
+    """Return the greatest float epsilon of the noise with a :func:`loss` of at most `epsilon`.
 
-    Parameters
-    ----------
-    epsilon : number
-        The allowed :func:`loss`; positive, taken exactly.
-    n : int
-        The greatest count, at least 1.
-
-    Returns
-    -------
-    float
-        The greatest float that states an epsilon with a loss of at most this one, or 0 if no
-        positive float does. It is between ``(n + 1) / (2 n)`` times epsilon, its limit as epsilon
-        goes to 0, and epsilon.
-
-    Examples
-    --------
-    >>> from rejection import calibrated_epsilon
-    >>> round(calibrated_epsilon(0.1, n=30), 4)
-    0.0533
-
+    It is between ``(n + 1) / (2 n)`` times epsilon, its limit as epsilon goes to 0, and epsilon.
     """
-    exact, n = parameters.positive_fraction("epsilon", epsilon), parameters.at_least("n", n, 1)
+    exact = Fraction(str(epsilon))
     # The loss grows with epsilon, and nonnegative floats grow with their bits.
     floats = range(struct.unpack("<q", struct.pack("<d", sys.float_info.max))[0] + 1)
 
     def is_too_much(bits: int) -> bool:
-        return _loss(parameters.decimal(_float(bits)), n) > exact
+        return _loss(Fraction(str(_float(bits))), n) > exact
 
     return _float(floats[bisect.bisect_left(floats, True, key=is_too_much) - 1])
 
 
-def pmf(epsilon: Real, n: Integer, counts: Any) -> NDArray[np.float64]:
-    """Return the probabilities of the outputs 0 to n with rejection, ``a**abs(y - x) / N(x)``.
+def pmf(epsilon: float | Fraction, n: int, counts: Any) -> Any:
+    """Return the probabilities of the outputs 0 to n for true counts from 0 to n, in a last axis.
 
-    Parameters
-    ----------
-    epsilon : number
-        The epsilon of the noise; not negative. With 0, all outputs are equally likely.
-    n : int
-        The greatest count, from 1 to ``2**20``.
-    counts : int, numpy integer, array or sequence of ints
-        True counts x, from 0 to n.
-
-    Returns
-    -------
-    float64 array
-        The shape of the counts, and a last axis of ``n + 1`` outputs. The relative error is less
-        than 1e-12 down to the least normal float64.
-
-    Examples
-    --------
-    >>> from rejection import pmf
-    >>> pmf(1, n=2, counts=[0, 1]).round(3)
-    array([[0.665, 0.245, 0.09 ],
-           [0.212, 0.576, 0.212]])
-
+    They are ``a**abs(y - x) / N(x)``, with a relative error of less than 1e-12 down to the least
+    normal float64.
     """
-    rate, n = parameters.nonnegative_fraction("epsilon", epsilon), parameters.at_least("n", n, 1)
-    if n > _MAX_N:
-        raise ValueError(parameters.refusal("n", n, f"at most {_MAX_N}"))
-    x = arrays.as_array(counts)
-    if ((x < 0) | (x > n)).any():
-        raise ValueError(f"counts outside 0 to {n} are not accepted")
-    distances = np.abs(np.arange(n + 1) - x.astype(np.int64)[..., np.newaxis])
-    # From 2**20 on, only a distance of 0 has a positive probability.
+    distances = np.abs(np.arange(n + 1) - np.asarray(counts)[..., np.newaxis])
     with np.errstate(under="ignore"):
-        weights = np.exp(-float(min(rate, Fraction(2**20))) * distances)
-        return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+        weights = np.exp(-float(epsilon) * distances)
+        return weights / weights.sum(axis=-1, keepdims=True)
 
 
 def _loss(rate: Fraction, n: int) -> Fraction:
@@ -147,9 +73,11 @@ def _loss(rate: Fraction, n: int) -> Fraction:
         return rate
     # The gain falls for rates above ln 2; there it is below 1e-4000.
     steep = min(rate, Fraction(10**4))
-    small = math.ceil(max(0, -decimals.bits(steep)) * math.log10(2))
-    with localcontext(decimals.context(110 + 3 * small)):
-        a, rest, whole = ((-decimals.of(k * steep)).exp() for k in (1, n - 1, n + 1))
+    small = max(0, len(str(steep.denominator)) - len(str(steep.numerator)) + 1)
+    context = Context(prec=110 + 3 * small, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+    with localcontext(context):
+        exponents = (-k * Decimal(steep.numerator) / steep.denominator for k in (1, n - 1, n + 1))
+        a, rest, whole = (exponent.exp() for exponent in exponents)
         gain = a * (1 - a) * (1 - rest) / (1 - whole)
         # For rates above 100 the gain is the logarithm, rounded up by less than 1e-40 of it.
         excess = (1 + gain).ln() if steep < 100 else gain

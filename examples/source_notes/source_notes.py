@@ -208,15 +208,13 @@ def errors() -> Sequence[tuple[object, ...]]:
     """
     rows = []
     for epsilon, n in PAIRS:
-        x = np.arange(n + 1)
-        mechanism = GeometricMechanism(epsilon, bounds=(0, n))
-        ways = [remap.risk(mechanism, "absolute")]
+        distance = remap.absolute(n)
+        ways = [remap.risk(epsilon, distance)]
         for noise in (note_epsilon(epsilon, n), rejection.calibrated_epsilon(epsilon, n)):
-            masses = rejection.pmf(noise, n, x)
-            ways.append((masses * np.abs(x - x[:, np.newaxis])).sum(axis=1))
-        bayes = remap.bayes(mechanism, np.ones(n + 1), "absolute")
-        ways.append(remap.risk(mechanism, "absolute", bayes))
-        minimax = remap.risk(mechanism, "absolute", remap.minimax(mechanism, "absolute")).max()
+            ways.append((rejection.pmf(noise, n, np.arange(n + 1)) * distance).sum(axis=1))
+        bayes = remap.bayes(epsilon, np.ones(n + 1), distance)
+        ways.append(remap.risk(epsilon, distance, bayes))
+        minimax = remap.risk(epsilon, distance, remap.minimax(epsilon, distance)).max()
         cells = [f"{risks.max():.3f}, {risks.mean():.3f}" for risks in ways]
         rows.append((epsilon, n, *cells, f"{minimax:.3f}"))
     return rows

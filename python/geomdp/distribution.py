@@ -606,7 +606,7 @@ def _steps(greater: NDArray[Any], lesser: NDArray[Any]) -> _Floats:
 
 def _probabilities(name: str, value: Any) -> _Floats:
     """Return probabilities as floats; Fractions are rounded."""
-    floats = arrays.weights(name, value, None)
+    floats = arrays.weights(name, value)
     if (floats > 1).any():
         raise ValueError(parameters.refusal(name, value, "numbers from 0 to 1"))
     return floats

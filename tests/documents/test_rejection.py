@@ -21,7 +21,7 @@ SIZES = [1, 2, 3, 4, 7, 30]
 each_epsilon = pytest.mark.parametrize("epsilon", EPSILONS, ids=float)
 each_size = pytest.mark.parametrize("n", SIZES)
 epsilons = st.one_of(
-    st.floats(min_value=5e-324, allow_infinity=False, allow_nan=False),
+    st.floats(5e-324, 1e300),
     st.floats(1e-9, 50),
     st.builds(Fraction, st.integers(1, 2**80), st.integers(1, 2**90)),
 )
@@ -48,8 +48,6 @@ def excess(rate: Fraction, n: int) -> mpf:
 
 def reaches(bound: Any, rate: Any, n: int) -> bool:
     """Return whether a bound is at least the exact privacy loss."""
-    if bound == math.inf:
-        return True
     room = stated(bound) - stated(rate)
     if room <= 0 or n == 1:
         return room >= 0 if n == 1 or not rate else False
@@ -70,9 +68,9 @@ def test_pmf(epsilon: Any, n: int) -> None:
 
 
 def test_pmf_of_extreme_epsilons() -> None:
-    for epsilon in (0, 5e-324, Fraction(1, 10**400)):
+    for epsilon in (5e-324, Fraction(1, 10**400)):
         np.testing.assert_array_equal(pmf(epsilon, 3, 1), np.full(4, 0.25))
-    for epsilon in (1e4, 1e300, 10**400):
+    for epsilon in (1e4, 1e300):
         np.testing.assert_array_equal(pmf(epsilon, 3, 1), [0, 1, 0, 0])
 
 
@@ -88,14 +86,13 @@ def test_loss_is_the_maximum_over_neighbours_and_outputs(epsilon: Any, n: int) -
     bound = loss(epsilon, n)
     slack = mpf(10) ** -180
     assert real(math.nextafter(bound, -math.inf)) - slack < exact < real(bound) + slack
-    assert loss(0, n) == 0
 
 
 EXTREMES = [
-    *((5e-324, 2**62), (5e-324, 1), (1e300, 4), (10**400, 3), (Fraction(1, 10**400), 3)),
+    *((5e-324, 2**62), (5e-324, 1), (1e300, 4), (Fraction(1, 10**400), 3)),
     # The loss is just below a float, 4 / 3 of epsilon.
     (9.529033802412869e-59, 2),
-    *((Fraction(2**1024 - 2**970), 30), (745.0, 2), (1e-300, 2**70), (0.1, 1)),
+    *((745.0, 2), (1e-300, 2**70), (0.1, 1)),
 ]
 
 
@@ -127,14 +124,3 @@ def test_inflation_is_below_5_4() -> None:
     for n in (2, 5, 50):
         assert max(loss(e, n) - e for e in np.geomspace(1e-3, 30, 300)) < supremum
     assert loss(0.1, 1) == calibrated_epsilon(0.1, 1) == 0.1
-
-
-# Input
-
-
-def test_invalid_counts_raise() -> None:
-    for bad in (-1, 31, [3, 31], np.array([[2, 2**64 - 1]], dtype=np.uint64), np.int8(-128)):
-        with pytest.raises(ValueError, match=r"counts outside 0 to 30 are not accepted"):
-            pmf(0.1, 30, bad)
-    with pytest.raises(ValueError, match="n = 1048577 is not accepted: give at most 1048576"):
-        pmf(0.1, 2**20 + 1, 0)

@@ -14,13 +14,12 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
-import rejection
 from hypothesis import example, given, settings
 from numpy.typing import NDArray
 
 import geomdp.measurement as m
 import unsigned
-from calls import BOUNDED, CALLS, CENSORED, NOISE, REMAP
+from calls import BOUNDED, CALLS, CENSORED, NOISE
 from geomdp import GeometricMechanism, accuracy, sample_two_sided_geometric
 from geomdp._inputs.arrays import DTYPES
 from geomdp._numerics import sum_tails
@@ -332,8 +331,6 @@ FUNCTIONS: dict[str, Callable[[Counts], Any]] = {
     "sf": CENSORED.sf,
     "censored pmf": CENSORED.pmf,
     "many centres": lambda x: CensoredGeometric(x, 2, (0, 20)).cdf(7),
-    "rejection pmf": lambda x: rejection.pmf(0.5, 20, x),
-    "remap": REMAP,
     "diffprivlib mse": diffprivlib.GeometricFolded(epsilon=1, lower=0, upper=20).mse,
 }
 
@@ -350,10 +347,10 @@ def test_functions_are_independent_of_layout(name: str, memory: Memory) -> None:
         assert np.shape(result) == np.shape(wanted)
         assert np.shape(result)[: view.ndim] == (view.shape if np.ndim(wanted) else ())
         np.testing.assert_array_equal(result, wanted)
-        if name in {"remap", "confidence_interval", "one-sided"}:
+        if name in {"confidence_interval", "one-sided"}:
             assert (result.dtype, type(result)) == (view.dtype, np.ndarray)
             # The upper end of an interval is open where it reaches the bound.
-            most = 20 if name == "remap" else np.iinfo(view.dtype).max
+            most = np.iinfo(view.dtype).max
             assert ((np.asarray(result) >= 0) & (np.asarray(result) <= most)).all()
 
 

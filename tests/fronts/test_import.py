@@ -24,11 +24,7 @@ from matplotlib import pyplot
 import geomdp
 from modules import MODULES, PUBLIC, signature
 
-PUBLIC_MODULES = [
-    importlib.import_module(name)
-    for name in PUBLIC
-    if name not in {"geomdp.compat", "geomdp.notes"}
-]
+PUBLIC_MODULES = [importlib.import_module(name) for name in PUBLIC if name != "geomdp.compat"]
 
 #: Prints what has been imported after each module, which no other module of the package prepares.
 IMPORTS = """

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import rejection
 from matplotlib import pyplot
 
 import geomdp.measurement as m
@@ -70,7 +69,6 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "preview": lambda x: DESIGN.preview(epsilons=[x], alpha=x).iloc[0, 1],
     "table": lambda x: TABLE.release(epsilon=x).privacy_loss(),
     "tree": lambda x: [each.rate for each in TREE.mechanisms_for(x).values()],
-    "rejection": lambda x: rejection.loss(x, 3),
     "pipeline": lambda x: m.make_base_geometric(x).map(1),
     "noise": lambda x: TwoSidedGeometric(x).pmf(1),
 }

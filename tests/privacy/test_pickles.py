@@ -7,10 +7,8 @@ import pickle
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
-import remap
 
 from geomdp import GeometricMechanism, accounting, distribution, keyed, tables
 from geomdp import measurement as m
@@ -40,8 +38,6 @@ PICKLED = [
     accounting.loss_distribution(MECHANISM),
     accounting.Booking("2026", Fraction(1), Fraction(1), None, ("Norway",)),
     accounting.Protects("record", "add-remove"),
-    remap.Remap((0, 1), [0, 1]),
-    remap.RandomisedRemap((0, 1), np.eye(2)),
     distribution.TwoSidedGeometric(2),
     distribution.CensoredGeometric(3, 2, (0, 9)),
     diffprivlib.Geometric(epsilon=1),

@@ -302,8 +302,8 @@ def broadcast(*named: tuple[str, NDArray[Any]]) -> list[NDArray[Any]]:
         raise ValueError(f"{shapes} are not accepted: give shapes that broadcast") from None
 
 
-def weights(name: str, values: Any, shape: tuple[int, ...] | None) -> NDArray[np.float64]:
-    """Return finite nonnegative numbers as a new array of floats; None takes any shape."""
+def weights(name: str, values: Any) -> NDArray[np.float64]:
+    """Return finite nonnegative numbers as a new array of floats."""
     refuse_masked(name, values)
     if not isinstance(values, np.ndarray):
         values = _objects(name, values)
@@ -315,8 +315,6 @@ def weights(name: str, values: Any, shape: tuple[int, ...] | None) -> NDArray[np
             values = exact_items(name, values, parameters.nonnegative_fraction)
     elif values.dtype.kind not in "iuf" or values.dtype.itemsize > 8:
         raise TypeError(f"{name} of dtype {values.dtype} is not accepted: give ints or floats")
-    if shape is not None and values.shape != shape:
-        raise ValueError(f"{name} is of shape {values.shape}: give one of shape {shape}")
     try:
         floats = np.array(values, dtype=np.float64)
     except OverflowError:

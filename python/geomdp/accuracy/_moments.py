@@ -32,7 +32,7 @@ def bias(mechanism: Noise, counts: Any, *, distribution: Distribution = "censore
     distribution : {"censored", "truncated", "folded"}
         The mechanism samples "censored", in which noisy counts beyond a bound are moved to it. The
         others are for comparison at the same scale: "truncated" is conditional on a noisy count
-        within the bounds (which costs privacy, see :mod:`rejection`), and "folded" is
+        within the bounds (which costs privacy: ``docs/proofs.md``, section 12), and "folded" is
         reflected at the bounds (:class:`geomdp.compat.diffprivlib.GeometricFolded`).
 
     Returns
