@@ -65,6 +65,9 @@ RELEASED["signed sums"] = (
     .sum(PEOPLE.assign(n=PEOPLE["age"] % 3 - PEOPLE["area"].ne("A") - 1), "n", bounds=(-2, 1))
     .release(epsilon="0.5", label="signed sums")
 )
+#: Noisy counts below 0, which are shown as 0 with the interval of 0.
+RELEASED["below 0"] = DESIGNS["margins"].count(PEOPLE).release(epsilon=0.5, label="below 0")
+RELEASED["below 0"].counts[1:] = [[-90, -60, -30], [0, 1, -1], [-7, 40, -47]]
 RELEASED["groups"] = DESIGNS["texts"].count(PEOPLE).release(epsilon=0.5, at_least=20, about=ABOUT)
 RELEASED["groups and rest"] = (
     DESIGNS["texts"].count(PEOPLE).release(epsilon=1, at_least=60, rest=("rest", "1/4"))
@@ -89,7 +92,7 @@ RELEASED["rounded bounds"] = RELEASED["bounds"]._to_multiples(7)
 def ends_of_each(release: Any, alpha: Any) -> Any:
     """Return the ends of intervals of the noisy counts by themselves, by row.
 
-    They are not below 0, but for sums of values that may be negative.
+    Unless values may be negative, they are not below 0, and a noisy count below 0 has those of 0.
     """
     if isinstance(release, NoisyGroups):
         return release.intervals(alpha)[["lower", "upper"]].to_numpy()
@@ -98,6 +101,7 @@ def ends_of_each(release: Any, alpha: Any) -> Any:
         at = axes.block(block)
         off, bounds = (release._rounded or 0) // 2, mechanism.bounds or (-np.inf, np.inf)
         for side, moved in enumerate((-off, off)):
-            before = np.clip(release.counts[at] + moved, *bounds).astype(np.int64)
+            counts = release.counts[at].clip(None if release.design.signed else 0)
+            before = np.clip(counts + moved, *bounds).astype(np.int64)
             ends[at][..., side] = mechanism.confidence_interval(before, alpha)[side]
     return ends[axes.shown].clip(None if release.design.signed else 0).reshape(-1, 2)

@@ -41,13 +41,15 @@ def read(path: Path, alpha: float = 0.05) -> list[dict[str, Any]]:
     for row, cells in zip(found, rows, strict=True):
         at = tuple(known[cell] for known, cell in zip(depths, cells, strict=False))
         off = (facts["rounded"] or 0) // 2  # The most that rounding moved a count.
-        given = int(cells[-1]) - off, int(cells[-1]) + off
+        # A noisy count below the floor has the interval of the floor.
+        count = max(int(cells[-1]), floor)
+        given = count - off, count + off
         row["lower"], row["upper"] = interval(given, mechanisms[at], alpha - LOST, floor)
     return found
 
 
 def interval(
-    count: tuple[int, int], mechanism: dict[str, Any], alpha: float, floor: float
+    count: tuple[float, float], mechanism: dict[str, Any], alpha: float, floor: float
 ) -> tuple[float, float]:
     """Return the ends for a noisy count between two numbers; no true count is below the floor."""
     low, high = count

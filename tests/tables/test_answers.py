@@ -7,7 +7,7 @@ probability of a miss.
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 from types import SimpleNamespace
@@ -539,7 +539,6 @@ def test_ratios_of_estimates_are_not_cut() -> None:
     assert [found["lower"][0], found["upper"][1]] == [0, 100]
     counts = table.intervals(0.05)
     assert counts["estimate"].tolist() == [-20, 200]
-    assert counts["upper"].tolist()[0] == counts["lower"].tolist()[0] == 0
     mean = Table([flat], [0, 0, 0], 1, np.array([-50, 0, 90])).mean("y", alpha=0.05)
     assert mean["estimate"].tolist() == [5.5]
     assert mean["upper"].tolist() == [3]
@@ -547,6 +546,57 @@ def test_ratios_of_estimates_are_not_cut() -> None:
         noisy = np.array([0, 3, 200])
         shares = Table([flat], noisy, 1, noisy * 0, bounds=bounds).percent("y", alpha=0.05)
         assert shares["percent"].sum() == pytest.approx(100)
+
+
+def test_a_noisy_count_below_0_has_the_interval_of_0() -> None:
+    """Its own would shrink to "0 to 0", as if noise of -20 said more than noise of 0."""
+    flat, tree = Axis("y", [1, 2, 3]), Axis("x", ["a", "b"], margin=("all",))
+    zero, below = (Table([flat], [0, 0, 0], 1, np.array([noisy, 60, 200])) for noisy in (0, -20))
+    questions: list[Callable[[Table], Any]] = [
+        lambda table: table.intervals(0.05),
+        lambda table: table.intervals(0.05, simultaneous=True),
+        lambda table: table.rate({1: 10, 2: 10, 3: 10}, by="y", alpha=0.05),
+        lambda table: table.ratio({"y": 1}, {"y": 3}, alpha=0.05),
+        lambda table: table.plus(Table([flat], [0, 0, 0], 2, np.zeros(3, int)), alpha=0.05),
+        lambda table: table.change_since(
+            Table([flat], [0, 0, 0], 2, np.full(3, 90)), "y", percent=True, alpha=0.05
+        ),
+        lambda table: table.sum("y", values={1: 7}, alpha=0.05),
+    ]
+    for ask in questions:
+        one, other = (ask(table)[["lower", "upper"]].iloc[0].tolist() for table in (zero, below))
+        assert one == other
+        assert other[0] < other[1]
+    # Of a part of a whole with noise, too: its denominator differs, so the interval does.
+    assert below.percent("y", alpha=0.05)["upper"][0] > 0.5
+    # A total that everyone knows is a limit like 0.
+    known = Table([flat], [0, 0, 0], 1, np.array([400, 2, 9])).with_totals(300).intervals(0.05)
+    assert known["lower"][0] < 300 == known["upper"][0]
+    for bounds in (None, (-90, 400)):
+        noisy = Table([flat], [0, 0, 0], 1, np.array([-20, 0, 0]), bounds=bounds).intervals(0.05)
+        assert noisy["upper"].tolist() == [3, 3, 3]
+    fitted = Table([tree], [0, 0], 1, np.array([-9, -40, 30])).intervals(0.05)
+    assert (fitted["upper"] > 0).all()
+
+
+def test_intervals_of_counts_near_0_cover_them_exactly() -> None:
+    """Over all noise: more often than those that shrink, and none of them is "0 to 0"."""
+    rate, alpha = 1.0, Fraction(1, 20)
+    reach = GeometricMechanism(rate).accuracy(alpha)
+    noise = np.arange(-60, 61)
+    mass = np.exp(-rate * np.abs(noise)) * math.tanh(rate / 2)
+    axis = Axis("cell", [*range(noise.size)])
+    for true in range(6):
+        noisy = true + noise
+        found = Table([axis], noisy * 0 + true, rate, noise).intervals(alpha)
+        assert found["estimate"].tolist() == noisy.tolist()
+        lower, upper = (found[name].to_numpy() for name in ("lower", "upper"))
+        assert (upper == np.maximum(noisy, 0) + reach).all()
+        covered = mass[(lower <= true) & (true <= upper)].sum()
+        shrinking = mass[np.abs(noise) <= reach].sum()
+        # A noisy count below 0 misses no true count up to the reach.
+        more = mass[noise < -reach].sum() if true <= reach else 0
+        assert covered == pytest.approx(shrinking + more, abs=1e-12)
 
 
 def test_a_denominator_that_cannot_be_told_from_0() -> None:

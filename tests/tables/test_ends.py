@@ -217,7 +217,7 @@ def test_ends_around_an_estimate_hold_all_within_the_reach(
     first = np.array([base]) if abs(base) < 2**63 else np.array([float(base)])
     exact = Fraction(int(first[0])) + Fraction(more)
     for whole in (False, True):
-        lower, upper = Ends.around(first, *arrays, 0.0, whole=whole)
+        lower, upper = Ends.around(first, *arrays, 0.0, (-math.inf, math.inf), whole=whole)
         low, high = exact - Fraction(reach), exact + Fraction(reach)
         if whole:
             low, high = Fraction(math.ceil(low)), Fraction(math.floor(high))
@@ -225,6 +225,31 @@ def test_ends_around_an_estimate_hold_all_within_the_reach(
                 continue
         assert Fraction(int(lower[0]) if whole else lower[0]) <= low
         assert Fraction(int(upper[0]) if whole else upper[0]) >= high
+
+
+@given(
+    st.integers(-30, 30),
+    st.integers(-40, 40),
+    st.floats(0, 20),
+    st.integers(-9, 0),
+    st.integers(0, 9),
+)
+def test_an_estimate_beyond_a_limit_has_the_interval_of_the_limit(
+    base: int, eighths: int, reach: float, least: int, most: int
+) -> None:
+    """And so one that contains its own, as far as that is possible (lemma 16e)."""
+
+    def around(number: Any, limits: tuple[float, float]) -> Any:
+        more = np.array([float(number - int(number))])
+        first, reaches = np.array([int(number)]), np.array([reach])
+        return np.array(Ends.around(first, more, reaches, 0.0, limits, whole=True))
+
+    estimate = base + Fraction(eighths, 8)
+    found = around(estimate, (least, most))
+    assert (found == around(min(max(estimate, least), most), (-math.inf, math.inf))).all()
+    own = around(estimate, (-math.inf, math.inf))
+    for possible in range(least, most + 1):
+        assert not own[0] <= possible <= own[1] or found[0] <= possible <= found[1]
 
 
 def test_limits_are_outwards_too() -> None:

@@ -200,7 +200,7 @@ def test_the_interval_of_a_rounded_row_is_wider_by_half_a_step(rounded: Any) -> 
     rest = row(Design(["a"]), 1)
     reach = GeometricMechanism(1).accuracy(0.05) + (rounded or 0) // 2
     assert rest.ends(50, rounded, Fraction(1, 20)) == (50 - reach, 50 + reach)
-    assert rest.ends(-50, rounded, Fraction(1, 20)) == (0, 0)
+    assert rest.ends(-50, rounded, Fraction(1, 20)) == (0, reach)
 
 
 def test_all_at_once_hold_with_the_row() -> None:

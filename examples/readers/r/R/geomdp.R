@@ -139,7 +139,8 @@ read_geomdp <- function(path, level = 0.95) {
   keys <- vapply(facts$mechanisms, depths, "")
   mechanisms <- facts$mechanisms[match(key, keys)]
   rate <- vapply(mechanisms, function(each) .fraction(each$rate), 0)
-  counts <- rows[[length(names)]]
+  # A noisy count below the least that a true one may be has the interval of that.
+  counts <- pmax(rows[[length(names)]], .least(facts))
   alpha <- 1 - level - .lost
   # Before rounding, each count was between these.
   off <- .off(facts)
@@ -148,7 +149,7 @@ read_geomdp <- function(path, level = 0.95) {
   if (is.null(facts$at_least)) {
     reach <- .reach(rate, alpha)
     rows$lower <- pmax(low - reach, .least(facts))
-    rows$upper <- pmax(high + reach, .least(facts))
+    rows$upper <- high + reach
   } else {
     rows$lower <- .groups(pmax(low, facts$at_least), rate, facts$at_least, alpha)$lower
     rows$upper <- .groups(pmax(high, facts$at_least), rate, facts$at_least, alpha)$upper
@@ -158,7 +159,7 @@ read_geomdp <- function(path, level = 0.95) {
     last <- nrow(rows)
     rate[last] <- .fraction(facts$rest$rate)
     reach <- .reach(rate[last], alpha)
-    rows[last, c("lower", "upper")] <- pmax(c(low[last] - reach, high[last] + reach), 0)
+    rows[last, c("lower", "upper")] <- c(max(low[last] - reach, 0), high[last] + reach)
   }
   # A count at a bound may have been moved there, and a true count beyond it has its noise.
   bounds <- facts$mechanisms[[1]]$bounds
@@ -246,8 +247,11 @@ sum_geomdp <- function(rows, which, level = attr(rows, "level")) {
   counts <- rows[[length(facts$axes) + 1]][chosen]
   n <- length(counts)
   reach <- .sum_reach(read$rate[at[1]], n, 1 - level) + n * .off(facts)
-  ends <- pmax(sum(counts) + c(-reach, reach), .least(facts))
-  data.frame(estimate = sum(counts), lower = ends[1], upper = ends[2])
+  total <- sum(counts)
+  least <- .least(facts)
+  data.frame(
+    estimate = total, lower = max(total - reach, least), upper = max(total, least) + reach
+  )
 }
 
 # How much of an individual counts, in words.
@@ -288,7 +292,7 @@ plot.geomdp <- function(x, ...) {
   if (is.null(x$lower)) stop("the largest by name have no counts to draw")
   columns <- names(facts$axes)
   levels <- lapply(columns, function(column) labels_geomdp(x, column))
-  counts <- x[[length(levels) + 1]]
+  counts <- pmax(x[[length(levels) + 1]], .least(facts))
   places <- rev(seq_along(counts))
   # A table without columns has one count.
   labels <- if (length(levels)) do.call(paste, c(levels, sep = ", ")) else names(x)[1]

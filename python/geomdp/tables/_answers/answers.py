@@ -45,8 +45,9 @@ class Answers(OfCells):
     true value with probability at most `alpha`. With ``simultaneous=True``, this is the probability
     that any interval of the frame misses. Intervals allow for the noise alone, not for the sampling
     error of a survey. Since true counts are integers and not negative, so are the ends of their
-    intervals, even where the estimate is below 0; other ends are rounded outwards. A noisy count at
-    a limit of int64 may have been moved there, so intervals that depend on it are infinite.
+    intervals. An estimate below 0 has the interval of an estimate of 0, which contains its own
+    (``docs/proofs.md``, lemma 16e). Other ends are rounded outwards. A noisy count at a limit of
+    int64 may have been moved there, so intervals that depend on it are infinite.
 
     **Ratios**, which include shares, means and changes in percent, have intervals of all values
     that a test does not reject (theorem 16a). Such an interval says nothing about a group whose
@@ -238,7 +239,7 @@ class Answers(OfCells):
         rows, chosen = self._selected(by, one, other)
         _estimates.refuse_bounds("ratio", alpha, self)
         part = selection.is_part(self.design._axes, *chosen) and not self.design.signed
-        limits = self._least, Fraction(1) if part else math.inf
+        limits = self._limits[0], Fraction(1) if part else math.inf
         found = _estimates.ratios(self._asked(rows, *chosen), alpha, simultaneous, limits)
         return self._framed(rows, found.columns())
 
@@ -338,10 +339,11 @@ class Answers(OfCells):
             )
         whole = bool((weights == np.rint(weights)).all())
         asked = self._asked(rows, {place: weights})
-        found = _estimates.linear(asked, (1,), alpha, simultaneous, whole=whole)
+        limits = _estimates.UNLIMITED
         if not self.design.signed:
             least = 0 if weights.min() >= 0 else -math.inf
-            found = found.within(least, 0 if weights.max() <= 0 else math.inf)
+            limits = least, 0 if weights.max() <= 0 else math.inf
+        found = _estimates.linear(asked, (1,), alpha, simultaneous, whole=whole, limits=limits)
         return self._framed(rows, (found if unit == 1 else found.scaled(unit)).columns())
 
     def mean(
@@ -712,9 +714,9 @@ class Answers(OfCells):
         """
         asked = self._beside(other, by)
         _estimates.refuse_bounds("sum of tables", alpha, self, other)
-        found = _estimates.linear(asked, (1, 1), alpha, simultaneous)
-        least = min(self._least, other._least)
-        return self._framed(asked.rows, found.within(least).columns())
+        limits = min(self._limits[0], other._limits[0]), math.inf
+        found = _estimates.linear(asked, (1, 1), alpha, simultaneous, limits=limits)
+        return self._framed(asked.rows, found.columns())
 
     def per(
         self,
@@ -769,7 +771,7 @@ class Answers(OfCells):
         """Return ratios, within limits if they are known."""
         asked = self._beside(other, by, ratio=True)
         _estimates.refuse_bounds("ratio", alpha, self, other)
-        least = min(self._least, other._least)
+        least = min(self._limits[0], other._limits[0])
         found = _estimates.ratios(asked, alpha, simultaneous, limits or (least, math.inf))
         return self._framed(asked.rows, found.columns())
 

@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Ints: TypeAlias = NDArray[np.int64]
+_Limits: TypeAlias = tuple[int | float, int | float]
 
+#: Limits of true values that have none.
+UNLIMITED: _Limits = (-math.inf, math.inf)
 #: How many sums have their weights found together.
 _TOGETHER = 64
 #: The level at which a denominator is told from 0.
@@ -50,10 +53,6 @@ class Found(NamedTuple):
     def columns(self, name: str = "estimate") -> dict[str, NDArray[Any]]:
         """Return them by the names of columns."""
         return {name: self.points, **({} if self.ends is None else self.ends._asdict())}
-
-    def within(self, least: int | float, most: int | float = math.inf) -> Found:
-        """Return intervals from the least to the greatest value, with the same estimates."""
-        return Found(self.points, None if self.ends is None else self.ends.within(least, most))
 
     def scaled(self, factors: Fraction | NDArray[Any]) -> Found:
         """Return both times public factors."""
@@ -318,9 +317,9 @@ class Estimates:
         return any(each.bounds is not None for each in self.mechanisms.values())
 
     @property
-    def _least(self) -> int | float:
-        """The least that any true count may be: 0, but for sums of values that may be negative."""
-        return -math.inf if self.design.signed else 0
+    def _limits(self) -> _Limits:
+        """The limits of true counts: none for sums of values that may be negative."""
+        return UNLIMITED if self.design.signed else (0, self._known_total)
 
     @property
     def _labels(self) -> tuple[str, ...]:
@@ -413,10 +412,9 @@ class Estimates:
         for block in self.design.blocks:
             kept = tuple(x for x, depth in enumerate(block) if rooted((axes[x],), (depth,)) != (0,))
             levels = [np.arange(axes[x].tree.size)[axes[x].tree.level(block[x])] for x in kept]
-            each = linear(
-                self._asked(Rows(kept, tuple(levels)), {}), (1,), alpha, simultaneous=False
-            )
-            parts.append(each.within(0, self._known_total).columns())
+            asked = self._asked(Rows(kept, tuple(levels)), {})
+            each = linear(asked, (1,), alpha, simultaneous=False, limits=self._limits)
+            parts.append(each.columns())
         return {
             name: np.concatenate([part[name].reshape(-1) for part in parts]) for name in parts[0]
         }
@@ -431,10 +429,9 @@ class Estimates:
         rows = selection.rows_of(self.design._axes, by)
         scale = None if factors is None else factors(rows)
         if self._by_cells and alpha is not None:
-            found = self._of_cells(rows, [{}], alpha, simultaneous)
+            found = self._of_cells(rows, [{}], alpha, simultaneous, self._limits)
         else:
-            found = linear(self._asked(rows, {}), (1,), alpha, simultaneous)
-        found = found.within(self._least, math.inf if self.design.signed else self._known_total)
+            found = linear(self._asked(rows, {}), (1,), alpha, simultaneous, limits=self._limits)
         return rows, (found if scale is None else found.scaled(scale)).columns()
 
     def _of_cells(
@@ -443,6 +440,7 @@ class Estimates:
         chosen: Sequence[Mapping[int, NDArray[Any]]],
         alpha: Real,
         simultaneous: bool,
+        limits: _Limits = UNLIMITED,
     ) -> Found:
         """Return totals, or differences of two, with intervals by the noisy cells alone."""
         given, n = parameters.significance("alpha", alpha), number(rows, simultaneous)
@@ -450,10 +448,14 @@ class Estimates:
         flat = self._asked(rows, {}).flat
         level = ends.level(given, n, independent=flat and len(chosen) == 1)
         cells = self._cells()
-        found = [self._of_sum(cells[w != 0], level, w[w != 0]) for w in self._weights(rows, chosen)]
+        found = [
+            self._of_sum(cells[w != 0], level, w[w != 0], limits)
+            for w in self._weights(rows, chosen)
+        ]
         signs = (1, -1)[: len(chosen)]
         points = linear(self._asked(rows, *chosen), signs, None, simultaneous).points
-        return Found(points, Ends.of((x for x, _ in found), (x for _, x in found), rows.shape))
+        ends_of = Ends.of((x for x, _ in found), (x for _, x in found), rows.shape)
+        return Found(points, ends_of.within(*limits))
 
     def _shares_of_cells(self, rows: Rows, alpha: Real, simultaneous: bool) -> Found:
         """Return the percentages that intervals for each group and for all others allow."""
@@ -462,7 +464,7 @@ class Estimates:
         cells, points, lower, upper = self._cells(), [], [], []
         for w in self._weights(rows, [{}]):
             part, rest = (cells[x] for x in (w != 0, w == 0))
-            (a, b), (c, d) = (self._of_sum(x, half, np.ones_like(x)) for x in (part, rest))
+            (a, b), (c, d) = (self._of_sum(x, half, np.ones_like(x), (0, 1)) for x in (part, rest))
             low, high = (max(a, 0), max(d, 0)), (max(b, 0), max(c, 0))
             whole = sum(map(int, cells.flat))
             points.append(100 * sum(map(int, part)) / whole if whole > 0 else math.nan)
@@ -470,21 +472,26 @@ class Estimates:
             upper.append(Fraction(100 * high[0], sum(high)) if any(high) else 100)
         return Found(np.reshape(points, rows.shape), Ends.of(lower, upper, rows.shape))
 
-    def _of_sum(self, cells: _Ints, level: Fraction, weights: _Ints) -> tuple[int, int]:
+    def _of_sum(
+        self, cells: _Ints, level: Fraction, weights: _Ints, limits: _Limits
+    ) -> tuple[int, int]:
         """Return an interval of a weighted sum of true cells, by noisy cells alone.
 
-        Each end rises with what the cells were before rounding, and falls with negative weights.
+        Each end rises with what the cells were before rounding, and falls with negative weights. A
+        sum below its least limit has the interval of the limit.
         """
         mechanism = self.mechanisms[tuple(axis.tree.depth for axis in self.design._axes)]
         interval = partial(
             accuracy.sum_confidence_interval, mechanism, alpha=level, weights=weights
         )
-        if self._rounded is None:
-            return interval(cells)
-        off = _rounding.half(self._rounded) * np.sign(weights)
-        bounds = () if mechanism.bounds is None else (mechanism.bounds,)
-        low, high = (_rounding.moved(cells, moves, *bounds) for moves in (-off, off))
-        return interval(low)[0], interval(high)[1]
+        low = high = cells
+        if self._rounded is not None:
+            off = _rounding.half(self._rounded) * np.sign(weights)
+            bounds = () if mechanism.bounds is None else (mechanism.bounds,)
+            low, high = (_rounding.moved(cells, moves, *bounds) for moves in (-off, off))
+        lower, upper = interval(low)[0], interval(high)[1]
+        below = limits[0] - sum(map(operator.mul, cells.tolist(), weights.tolist()))
+        return lower, upper + int(max(below, 0))
 
     def _cells(self) -> _Ints:
         """Return the noisy cells."""
@@ -546,8 +553,9 @@ def linear(
     simultaneous: bool,
     *,
     whole: bool = True,
+    limits: _Limits = UNLIMITED,
 ) -> Found:
-    """Return weighted sums of sums of estimates, by integers.
+    """Return weighted sums of sums of estimates, by integers, with intervals within limits.
 
     The true sums may be known to be whole numbers.
     """
@@ -563,7 +571,8 @@ def linear(
     points = base if exact else base + more
     if alpha is None:
         return Found(points, None)
-    return Found(points, Ends.around(base, more, reaches, rounding, whole=whole))
+    found = Ends.around(base, more, reaches, rounding, limits, whole=whole)
+    return Found(points, found.within(*limits))
 
 
 def deciding(
@@ -613,6 +622,11 @@ def ratios(
     if alpha is None:
         return Found(points, None)
     level = asked.level(alpha, number(rows, simultaneous))
+    # A ratio beyond a limit has the interval of the limit.
+    for limit, beyond in zip(limits, (np.less, np.greater), strict=True):
+        if math.isfinite(limit):
+            end = float((limit - shift) / factor) * below
+            above = np.where(beyond(above, end) & (below > 0), end, above)
     found = Ends(np.empty(rows.shape), np.empty(rows.shape))
     for index, errors in asked.kinds()[1]:
         pair, shape = (above[index].reshape(-1), below[index].reshape(-1)), above[index].shape

@@ -60,13 +60,19 @@ class Ends(NamedTuple):
         more: _Floats,
         reaches: _Floats,
         rounding: float,
+        limits: tuple[int | float, int | float],
         *,
         whole: bool,
     ) -> Ends:
         """Return the ends at these reaches from ``base + more``, which is off by the rounding.
 
         True values may be whole numbers. Then the base has such numbers too, as int64 or floats.
+        They are within the limits, and a value beyond one has the interval of the limit
+        (``docs/proofs.md``, lemma 16e), which is not yet cut there.
         """
+        for limit, beyond in zip(limits, (np.less, np.greater), strict=True):
+            if (far := beyond(base + more, limit)).any():
+                base, more = np.where(far, limit, base), np.where(far, 0.0, more)
         reaches = _added(reaches, np.full_like(reaches, rounding), math.inf)
         lower, upper = _added(more, -reaches, -math.inf), _added(more, reaches, math.inf)
         if whole:
@@ -75,8 +81,8 @@ class Ends(NamedTuple):
             lower, upper = np.minimum(lower, upper), np.maximum(lower, upper)
         if base.dtype.kind != "i":
             return cls(_added(base, lower, -math.inf), _added(base, upper, math.inf))
-        far = np.abs(base.astype(np.float64)) + np.maximum(np.abs(lower), np.abs(upper))
-        if whole and (far < _LARGEST).all():
+        size = np.abs(base.astype(np.float64)) + np.maximum(np.abs(lower), np.abs(upper))
+        if whole and (size < _LARGEST).all():
             return cls(base + lower.astype(np.int64), base + upper.astype(np.int64))
         low, high = (map(_sum, base.flat, each.flat) for each in (lower, upper))
         return cls.of(low, high, base.shape)

@@ -47,12 +47,15 @@ class Rest(NamedTuple):
         }
 
     def ends(self, count: int, rounded: int | None, level: Fraction) -> tuple[int, int]:
-        """Return the ends of the interval of the row, whichever groups were left out."""
+        """Return the ends of the interval of the row, whichever groups were left out.
+
+        A noisy count below 0 has the interval of 0.
+        """
         off = rounding.half(rounded)
         low, high = (
             self.mechanism.confidence_interval(int(each), level)
             for move in (-off, off)
-            for each in rounding.moved(np.array([count]), move)
+            for each in rounding.moved(np.array([max(count, 0)]), move)
         )
         return max(low[0], 0), max(high[1], 0)
 
