@@ -23,7 +23,7 @@ from tree_sitter import Language, Node, Parser
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "rust/core/src/draw"
 KERNEL = ["mod", "count", "search", "tables", "vector", "avx2", "avx512", "neon"]
-FILES = ["ct", "bernoulli", "fold", *(f"kernel/{name}" for name in KERNEL)]
+FILES = ["ct", "lanes", "bernoulli", "fold", *(f"kernel/{name}" for name in KERNEL)]
 
 
 # --- Values: lengths, places and counts that are known are Python ints, words are `Int`. ---
@@ -556,9 +556,11 @@ class Source:
                 case "struct_item":
                     self.structs[at] = item
                 case "use_declaration":
-                    if found := re.fullmatch(r"use super::(\w+)::([^:]+);", text(item)):
+                    way = r"use (?:super|crate::draw)::(\w+)::([^:]+);"
+                    if found := re.fullmatch(way, text(item)):
+                        home = found[1] if found[1] in FILES else f"kernel/{found[1]}"
                         for used in re.findall(r"\w+", found[2]):
-                            self.imports[file, used] = f"kernel/{found[1]}"
+                            self.imports[file, used] = home
                 case "impl_item":
                     head = text(field(kind, "type") or kind)
                     self.items(file, Type(head if is_integer(head) else f"{file}.{head}"), body)

@@ -196,6 +196,17 @@ def test_a_mechanism_that_cannot_draw_is_refused_before_it_is_paid(tmp_path: Pat
     assert table.release(GeometricMechanism(1), budget=budget).epsilon == 1
 
 
+def test_bounds_with_cells_of_several_depths_are_refused_before_they_are_paid() -> None:
+    budget = Budget(epsilon=1)
+    counted = Design({"place": Hierarchy({"A": "N", "B": "N", "C": "top", "N": "top"})}).count(
+        pd.DataFrame({"place": ["A", "C"]})
+    )
+    with pytest.raises(ValueError, match="tree of 'place', whose cells differ in depth"):
+        counted.release(GeometricMechanism(1, 3, bounds=(0, 9)), budget=budget)
+    assert budget.history == []
+    assert counted.release(epsilon=1, budget=budget).intervals() is not None
+
+
 def dense(noisy: Any) -> tuple[Any, Any]:
     """Return the least squares of all rows over all products of cells, and their variances."""
     axes, rows, counts, weights = noisy.design._axes, [], [], []
