@@ -34,6 +34,7 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 from geomdp import cli
+from geomdp.cli import _arguments
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -296,7 +297,7 @@ def both(match: re.Match[str]) -> str:
 
 def commands() -> str:
     """Return the help of every command, as Markdown."""
-    parser = cli._parser()
+    parser = _arguments.parser(cli._COMMANDS)
     [choices] = (each.choices for each in parser._actions if isinstance(each.choices, dict))
     shown = {"geomdp": parser} | {f"geomdp {name}": each for name, each in choices.items()}
     with unittest.mock.patch.dict(os.environ, COLUMNS="80"):  # Of the lines.

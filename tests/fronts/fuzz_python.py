@@ -316,7 +316,7 @@ def commands(source: Source) -> None:
         Path(given).write_bytes(data)
         needed = {"--epsilon": "1", "--alpha": "1/20", "--accuracy": "3", "--column": "a"}
         needed |= {"--by": "a", "--levels": given, "--individual": "b", "--l0": "2", "--linf": "2"}
-        needed |= {"source": given, "target": target, "losses": "0.5x2"}
+        needed |= {"source": given, "target": target, "losses": "0.5x2", "ledger": given}
         values = ["1", "0.5", "1/3", "1e-3", "1e300", "1e-300", "1e-400", "0", "-1", "x", "", "\n"]
         values += ["9" * 38, "9" * 39, "tab", ";", "int8", "uint64", "a", "b", "\udcff", "0.1x30"]
 
@@ -325,18 +325,21 @@ def commands(source: Source) -> None:
             return str(source.pick([*values, *made, str(source.integer()), str(source.integer())]))
 
         command = source.pick(["release", *cli._COMMANDS])
-        options = cli._COMMANDS[command].options.split()
+        options = cli._COMMANDS[command].options
         argv = [command]
         for option in options:
-            if option in ("source", "target"):
+            if option in ("source", "target", "ledger"):
                 argv.append(needed[option])
             elif option in needed and source.below(20) < 19:
                 argv += [option] if option.startswith("-") else []
                 argv.append(needed[option] if source.below(8) < 7 else value())
         for _ in range(source.pick([0, 0, 1, 2, 3])):
-            option = source.pick([*filter(lambda name: name.startswith("-"), options), "--other"])
-            count = 0 if option in cli._FLAGS else 1 + (option == "--bounds")
-            argv += [option, *(value() for _ in range(count))]
+            option = source.pick([*filter(lambda name: name.startswith("-"), options), "--no"])
+            how = options[option].how if option in options else {}
+            count = 0 if how.get("action") == "store_true" else 1 + (how.get("nargs") == 2)
+            # Ledgers and pages are files.
+            held = {"--budget": given, "--report": given}
+            argv += [option, *(held.get(option) or value() for _ in range(count))]
         errors = io.StringIO()
         with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
             code = cli.main(argv)
@@ -347,7 +350,7 @@ def commands(source: Source) -> None:
         assert all(line.startswith("geomdp: error: ") for line in lines), lines
         left = sorted(os.listdir(directory))
         done = code == 0 and command in ("count", "release")
-        described = command == "count" or "--describe" in argv
+        described = command == "count"
         made = ["new.csv", "new.csv.json"] if described else ["new.csv"]
         assert left == ["given.csv", *(made if done else [])], (argv, code, left)
         assert Path(given).read_bytes() == data

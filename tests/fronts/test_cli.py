@@ -4,6 +4,7 @@ import csv
 import errno
 import gzip
 import importlib.metadata
+import inspect
 import io
 import json
 import os
@@ -30,8 +31,10 @@ from numpy.typing import NDArray
 import geomdp
 from exact import stated
 from geomdp import GeometricMechanism, accounting, accuracy, cli
+from geomdp import tables as tables_
 from geomdp._inputs.arrays import DTYPES
-from geomdp.cli import _delimited
+from geomdp.cli import _arguments, _delimited, _files
+from geomdp.tables._release.steps import Publishing
 from statistics_ import censored_pmf, rejects
 from unsigned import limits
 from verifier.verify import verify
@@ -136,7 +139,7 @@ class Table(NamedTuple):
 
 @st.composite
 def tables(draw: st.DrawFn) -> Table:
-    delimiter = draw(st.sampled_from([*cli._DELIMITERS.values()]))
+    delimiter = draw(st.sampled_from([*_arguments.DELIMITERS.values()]))
     line_end = draw(st.sampled_from(["\n", "\r\n"]))
     special = set(delimiter + '"\r\n')
     nasty = st.text(st.sampled_from([*special, "a", "1", " ", "\u2028", "é", "\0"]), max_size=4)
@@ -410,7 +413,7 @@ def test_progress_is_for_terminals_only(
     text = "count\n" + f"{SECRET}\n" * 100_000
     with gzip.open(name, "wt", 0) if name.endswith("gz") else open(name, "w") as file:
         file.write(text)
-    monkeypatch.setattr(cli, "_PATIENCE", 0)
+    monkeypatch.setattr(_files, "_PATIENCE", 0)
     assert main("release", name, "quiet.csv", *PLAIN[3:]) == SILENT
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
@@ -623,7 +626,7 @@ def interruptible() -> Iterator[None]:
 
 def test_second_interrupt_does_not_stop_cleanup(interruptible: None) -> None:
     def interrupted() -> None:
-        with cli._interrupts():
+        with _files.interrupts():
             try:
                 signal.raise_signal(signal.SIGINT)
             finally:
@@ -710,7 +713,7 @@ def test_printed_epsilon_is_least(a: int, alpha: float, sensitivity: int, n: int
     def first_line(*argv: str) -> str:
         options = ["--alpha", repr(alpha), "--sensitivity", str(sensitivity)]
         options += ["--simultaneous", str(n)] if n else []
-        given = cli._parser().parse_args([*argv, *options])
+        given = _arguments.parser(cli._COMMANDS).parse_args([*argv, *options])
         return str(given.run(given)).split("\n")[0]
 
     text = first_line("epsilon", "--accuracy", str(a))
@@ -726,7 +729,7 @@ def test_printed_epsilon_is_least(a: int, alpha: float, sensitivity: int, n: int
 @given(st.lists(st.floats(0, 5).map(repr), min_size=1, max_size=4), st.floats(1e-9, 0.5).map(repr))
 @settings(max_examples=40, deadline=None)
 def test_printed_total_is_that_of_library(losses: list[str], delta: str) -> None:
-    given = cli._parser().parse_args(["compose", "--delta", delta, *losses])
+    given = _arguments.parser(cli._COMMANDS).parse_args(["compose", "--delta", delta, *losses])
     text = given.run(given).split("\n")[0]
     library = geomdp.accounting.compose([stated(loss) for loss in losses], stated(delta))
     assert text == str(library)
@@ -755,7 +758,7 @@ def test_certificates(main: Main) -> None:
 def test_float_reprs_are_accepted(number: float) -> None:
     # Likewise all digits, without an exponent.
     for text in (repr(number), str(Decimal(number))):
-        assert cli._number(text) == text
+        assert _arguments.number(text) == text
     assert Fraction(str(Decimal(number))) == Fraction(number)
 
 
@@ -852,7 +855,7 @@ def test_help_examples_work(main: Main, tmp_path: Path, command: list[str]) -> N
     sexes.release(epsilon=1, budget=budget, save=tmp_path / "2026-10.csv")
     done = main(*argv)
     assert (done.code, done.err) == (0, "")
-    assert bool(done.out) == (argv[:1] not in (["count"], ["release"], ["report"]))
+    assert bool(done.out) == (argv[:1] not in (["budget"], ["count"], ["release"]))
 
 
 #: Buffered and unbuffered: the interpreter flushes a buffer again at exit.
@@ -980,7 +983,7 @@ def test_a_table_states_whom_it_protects_and_which_columns_have_all_records(
     main: Main, visits: list[str]
 ) -> None:
     accounting.Budget.open("budget.jsonl", epsilon=9).book(0)
-    paid = ["--epsilon", 1, "--budget", "budget.jsonl"]
+    paid = ["--epsilon", 1, "--budget", "budget.jsonl", "--label", "visits"]
     stated = ["--unit", "person", "--complete", "town", "--complete", "sex"]
     assert main(*visits, "--individual", "who", "--l0", 2, *stated, *paid) == SILENT
     design = geomdp.read("noisy.csv").design
@@ -989,10 +992,11 @@ def test_a_table_states_whom_it_protects_and_which_columns_have_all_records(
     code, _, error = main(*again, *paid)
     assert code == 2
     assert "this release protects each 'record'" in error
-    assert main(*again, *paid, "--unit", "person") == SILENT
-    code, _, error = main(*again, "--epsilon", 1, "--complete", "nowhere")
+    assert main(*again, *paid, "--unit", "person", "--label", "again") == SILENT
+    other = [each if each != "noisy.csv" else "other.csv" for each in visits]
+    code, _, error = main(*other, "--epsilon", 1, "--complete", "nowhere")
     assert code == 2
-    assert "--complete is for the columns of --by" in error
+    assert "--complete = 'nowhere', which is no column" in error
 
 
 def test_individuals_of_several_columns_repeat_the_option(main: Main, visits: list[str]) -> None:
@@ -1027,14 +1031,14 @@ def test_individuals_of_several_columns_repeat_the_option(main: Main, visits: li
 
 def test_counts_are_published_with_a_description(main: Main, tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("town,sex,count\nOslo,f,120\nRome,m, +90\n")
-    command = ["release", "in.csv", "out.csv", "--column", "count", "--epsilon", "60"]
-    assert main(*command, "--sensitivity", 3, "--describe") == SILENT
+    command = ["count", "in.csv", "out.csv", "--counts", "count", "--epsilon", "60"]
+    assert main(*command, "--l1", 3) == SILENT
     read = geomdp.read("out.csv")
     assert (read.epsilon, read.design.sensitivity, read.design.l1) == (60, 3, 3)
     assert set(read.to_dict()) == {("Oslo", "f"), ("Oslo", "m"), ("Rome", "f"), ("Rome", "m")}
     # Without one, the reader says so, and how to get one.
     assert main(*PLAIN[:2], "plain.csv", *PLAIN[3:]) == SILENT
-    with pytest.raises(ValueError, match=r"plain.csv.json is not beside it.* --describe"):
+    with pytest.raises(ValueError, match=r"plain.csv.json is not beside it.* count"):
         geomdp.read("plain.csv")
 
 
@@ -1043,21 +1047,21 @@ def test_tables_are_described_booked_and_rounded(main: Main, tmp_path: Path) -> 
     (tmp_path / "towns.txt").write_text("Oslo\nRome")
     budget = accounting.Budget.open("ledger", epsilon="1.1")
     told = ["--about", "title", "Visits", "--about", "source", "Register"]
-    more = ["--epsilon", "0.5", "--budget", "ledger", "--rounded", 10, *told]
+    more = ["--epsilon", "0.5", "--budget", "ledger", "--label", "c", "--rounded", 10, *told]
     by = ["--by", "town", "--levels", "towns.txt"]
     for command in (
         ["count", "in.csv", "a.csv", *by],
-        ["release", "in.csv", "b.csv", "--column", "count", "--describe"],
+        ["count", "in.csv", "b.csv", "--counts", "count"],
     ):
-        assert main(*command, *more) == SILENT
+        assert main(*command, *more, "--label", command[2]) == SILENT
         read = geomdp.read(command[2])
         assert read.about == {"title": "Visits", "source": "Register"}
         assert json.loads(Path(f"{command[2]}.json").read_text())["geomdp"]["rounded"] == 10
         assert {each % 10 for each in read.to_dict().values()} == {0}
-    assert [loss for _, loss in budget.spent] == [0.5, 0.5]
+    assert budget.spent == [("a.csv", 0.5), ("b.csv", 0.5)]
     for changed, code, said in [
         (more, 2, "only 0.1 of 1.1 is left"),
-        ([*more, "--rounded", 1], 2, "rounded = 1"),
+        ([*more, "--rounded", 1], 2, "'1' is not accepted: give an integer of at least 2"),
         ([*more, "--about", "titel", "x"], 2, "'titel'"),
         ([*more, "--about", "title", "x"], 2, "twice for the same KEY"),
         ([*more, "--budget", "none"], 1, "no such ledger"),
@@ -1065,7 +1069,7 @@ def test_tables_are_described_booked_and_rounded(main: Main, tmp_path: Path) -> 
     ]:
         check_refused(main("count", "in.csv", "c.csv", *by, *changed), code, said)
     # A release without a description is not read before it is made, so nothing of it is booked.
-    check_refused(main(*PLAIN, "--budget", "ledger"), 2, "go with --describe")
+    check_refused(main(*PLAIN, "--budget", "ledger"), 2, "unrecognized arguments: --budget")
     assert [loss for _, loss in budget.spent] == [0.5, 0.5]
     assert names(tmp_path) == sorted(
         ["in.csv", "towns.txt", "ledger", "a.csv", "a.csv.json", "b.csv", "b.csv.json"]
@@ -1078,6 +1082,7 @@ def test_records_that_cannot_be_counted_are_refused(main: Main, visits: list[str
         ([*visits, *people], 2, "--epsilon"),
         ([*visits, "--epsilon", "1", "--individual", "who"], 2, "l0"),
         ([*visits[:-2], "--epsilon", "1"], 2, "--by and --levels"),
+        ([*visits[:3], "--epsilon", "1"], 2, "give --by for each column, or --counts"),
         ([*visits, "--by", "town", "--levels", "towns.txt", "--epsilon", "1"], 2, "--by and"),
         ([*visits[:2], "noisy.txt", *visits[3:], "--epsilon", "1"], 2, "OUT"),
         ([*visits[:2], "towns.csv", *visits[3:], "--epsilon", "1"], 1, "towns.csv: already"),
@@ -1099,7 +1104,177 @@ def test_records_that_cannot_be_counted_are_refused(main: Main, visits: list[str
         assert said in done.err
         assert SECRET not in done.err
     Path("in.csv").write_text(f"town,count\nOslo,{SECRET}.5\n")
-    done = main(*PLAIN, "--describe")
+    done = main("count", "in.csv", "out.csv", "--counts", "count", "--epsilon", "1")
     assert (done.code, done.out) == (1, "")
     assert "column 'count' has a cell that is no integer" in done.err
     assert not [*Path().glob("noisy*"), *Path().glob("out*")]
+
+
+#: For each fact of the table of fields that has an option: its values, and what the file states.
+FACTS: dict[str, tuple[list[str], Any]] = {
+    "--about": (["title", "Visits"], {"title": "Visits"}),
+    "--at-least": (["3"], 3),
+    "--individual": (["who"], "who"),
+    "--l0": (["2"], 2),
+    "--l1": (["3"], 3),
+    "--label": (["May"], "May"),
+    "--linf": (["4"], 4),
+    "--name": (["visits"], "visits"),
+    "--neighbours": (["change"], "change"),
+    "--rounded": (["5"], 5),
+    "--unit": (["person"], "person"),
+}
+
+
+def test_the_facts_of_the_table_of_fields_are_those_with_options() -> None:
+    assert FACTS.keys() == _arguments.STATED.keys()
+    assert {*_arguments.STATED} <= {*cli._COMMANDS["count"].options}
+
+
+@pytest.mark.parametrize("option", FACTS)
+def test_each_fact_is_stated_as_it_was_given(main: Main, visits: list[str], option: str) -> None:
+    values, stated = FACTS[option]
+    needed = ["--l0", 1] if option == "--individual" else []
+    assert main(*visits, option, *values, *needed, "--epsilon", 30) == SILENT
+    description = json.loads(Path("noisy.csv.json").read_text())["geomdp"]
+    assert description[option.removeprefix("--").replace("-", "_")] == stated
+
+
+#: What Python alone takes: facts of sums, shares of epsilon, releases, threads, and a mechanism.
+IN_PYTHON = {"shares", "tables", "values", "summed", "having", "rest", "threads", "corrects"}
+#: Given by place, or as OUT.
+BY_PLACE = {"self", "data", "levels", "mechanism", "save", "publishing"}
+
+
+def test_what_python_takes_by_name_the_command_takes_too() -> None:
+    calls = tables_.Design, tables_.Design.count, tables_.Table.release
+    names = {name for call in calls for name in inspect.signature(call).parameters}
+    names |= {*Publishing.__annotations__}
+    options = {x.strip("-").replace("-", "_") for x in cli._COMMANDS["count"].options}
+    assert names - options == IN_PYTHON | BY_PLACE - {"levels"}
+    ledger = {*inspect.signature(accounting.Budget.open).parameters} - {"path"}
+    assert ledger <= {x.strip("-") for x in cli._COMMANDS["budget"].options}
+
+
+def test_several_precisions_are_files_beside_each_other(main: Main, visits: list[str]) -> None:
+    tiers = ["--tiers", "public", "1/4", "--tiers", "fine", "30"]
+    paid = ["--budget", "ledger", "--limit", "40", "--label", "May"]
+    assert main(*visits, *tiers, *paid) == SILENT
+    public, fine = geomdp.read("noisy-public.csv"), geomdp.read("noisy-fine.csv")
+    assert (public.epsilon, fine.epsilon, public.id) == (Fraction(1, 4), 30, fine.id)
+    assert accounting.Budget.open("ledger").spent == [("May", 30.0)]
+    assert not Path("noisy.csv").exists()
+    for wrong, said in [
+        (["--tiers", "a/b", "1", "--tiers", "c", "2"], "without a slash"),
+        (["--tiers", "a", "1", "--tiers", "a", "2"], "twice for the same NAME"),
+        (["--tiers", "a", "2", "--tiers", "b", "1"], "--tiers = "),
+        (["--tiers", "a", "1", "--tiers", "b", "x"], "--tiers = 'x' is not accepted"),
+        (["--tiers", "a", "1"], "give two or more names"),
+        ([*tiers, "--epsilon", "1"], "not allowed with argument"),
+        (tiers, "already exists"),
+    ]:
+        check_refused(main(*visits, *wrong), 1 if "already" in said else 2, said)
+
+
+def test_columns_get_sums_and_a_row_for_all_other_values(main: Main, visits: list[str]) -> None:
+    more = ["--margins", "town", "all", "--other", "sex", "other"]
+    assert main(*visits, *more, "--epsilon", 60) == SILENT
+    wanted = {"town": ["Oslo", "Rome", "-"], "sex": ["f", "m"]}
+    assert geomdp.read("noisy.csv").design == tables_.Design(
+        wanted, margins={"town": "all"}, other={"sex": "other"}
+    )
+    again = [*visits[:2], "again.csv", *visits[3:], "--epsilon", "1"]
+    check_refused(main(*again, "--margins", "x", "all"), 2, "--margins")
+    check_refused(main(*again, *more, "--other", "sex", "x"), 2, "twice for the same NAME")
+
+
+def test_levels_named_like_totals_are_refused_unless_they_are_none(main: Main) -> None:
+    Path("in.csv").write_text("town,n\nTotal,7\nOslo,5\n")
+    command = ["count", "in.csv", "out.csv", "--counts", "n", "--epsilon", "60"]
+    check_refused(main(*command), 2, r"--not-totals")
+    assert main(*command, "--not-totals", "Total") == SILENT
+    assert geomdp.read("out.csv").design.name == "n"
+
+
+def test_a_second_run_under_another_name_is_not_paid_again(main: Main, visits: list[str]) -> None:
+    """It booked epsilon again, without a label."""
+    paid = ["--epsilon", "1", "--budget", "ledger", "--limit", "6"]
+    check_refused(main(*visits, *paid), 2, "--budget needs --label")
+    check_refused(main(*visits, "--epsilon", "1", "--limit", "6"), 2, "--limit is for the ledger")
+    assert not Path("ledger").exists()
+    assert main(*visits, *paid, "--label", "2026-10") == SILENT
+    again = [*visits[:2], "again.csv", *visits[3:], *paid]
+    check_refused(main(*again, "--label", "2026-10"), 2, "--label = '2026-10' is not accepted")
+    assert accounting.Budget.open("ledger").spent == [("2026-10", 1.0)]
+    assert main(*again, "--label", "2026-11") == SILENT
+    other = ["--limit", "7", "--label", "2026-12"]
+    check_refused(main(*again[:2], "c.csv", *again[3:], *other), 2, "--limit = 7 is not accepted")
+
+
+def test_a_budget_is_made_shown_and_reported(main: Main, visits: list[str]) -> None:
+    check_refused(main("budget", "ledger"), 1, "no such ledger: --epsilon or --rho makes one")
+    made = Done(0, "6.0\nLimit: epsilon 6\nSpent: epsilon 0\nLeft: epsilon 6\n", "")
+    assert main("budget", "ledger", "--epsilon", "6") == made
+    assert main("budget", "ledger") == made
+    paid = ["--epsilon", "1/2", "--budget", "ledger", "--label", "May\tx"]
+    assert main(*visits, *paid) == SILENT
+    left, _, spent, _, release = main("budget", "ledger").out.splitlines()
+    assert (left, spent) == ("5.5", "Spent: epsilon 0.5")
+    assert re.fullmatch(r"20..-..-.. ..:..:.. UTC: epsilon 0.5, May x", release)
+    check_refused(main("budget", "ledger", "--epsilon", "7"), 2, "--epsilon = 7 is not accepted")
+    check_refused(main("budget", "visits.csv"), 1, "no ledger of geomdp")
+    check_refused(main("budget", "ledger", "--report", "page.txt"), 2, "--report = 'page.txt'")
+    assert main("budget", "ledger", "--report", "page.html", "noisy.csv") == SILENT
+    assert "noisy.csv" in Path("page.html").read_text()
+    planned = ["--epsilon", "3", "--delta", "1e-6", "--losses", "0.1x20", "--losses", "0.5"]
+    assert main("budget", "planned", *planned).out.splitlines()[0] == "0.5"
+    groups = ["--groups", "Norway", "--groups", "Chad"]
+    assert "\nLeft for Chad: 1\n" in main("budget", "g", "--rho", "1", *groups).out
+    check_refused(main("budget", "h", *groups), 2, "give its --epsilon or --rho too")
+    check_refused(main("budget", "h", "--epsilon", "3", "--delta", "0.1"), 2, "without losses")
+
+
+#: Commands that the library refuses, by names of its own parameters.
+NAMED = [
+    ["--individual", "who"],
+    ["--l1", "2", "--l0", "1"],
+    ["--name", "town"],
+    ["--bounds", "5", "3"],
+    ["--at-least", "3", "--bounds", "0", "9"],
+    ["--margins", "town", "Oslo"],
+    ["--other", "nowhere", "x"],
+    ["--complete", "nowhere"],
+    ["--complete", "town", "--other", "town", "x"],
+    ["--at-least", "1", "--margins", "town", "all"],
+    ["--margins", "nowhere", "all"],
+    ["--about", "titel", "x"],
+    ["--unit", ""],
+    ["--counts", "who", "--other", "town", "x"],
+    ["--counts", "who", "--individual", "who", "--l0", "1"],
+    ["--individual", "who", "--counts", "who", "--l0", "1"],
+    ["--label", "May", "--budget", "ledger"],
+    ["--label", "April", "--budget", "ledger", "--unit", "house"],
+    ["--label", "April", "--budget", "ledger", "--neighbours", "change"],
+    ["--label", "April", "--budget", "ledger", "--limit", "1"],
+    ["--label", "April", "--budget", "other"],
+    ["--root", "x"],
+]
+
+
+@pytest.mark.parametrize("options", NAMED, ids=" ".join)
+def test_every_error_names_options_that_exist(
+    main: Main, visits: list[str], options: list[str]
+) -> None:
+    """It named ``--l1`` before that was one, and parameters of Python such as ``unit=``."""
+    accounting.Budget.open("ledger", epsilon=9).book(1, label="May")
+    made = main(*visits[:2], "first.csv", *visits[3:], "--epsilon", 1, "--budget", "ledger",
+                "--label", "first")  # fmt: skip
+    assert made == SILENT
+    done = main(*visits, "--epsilon", "1", *options)
+    check_refused(done, done.code)
+    assert done.code
+    named = re.findall(r"(?<![\w-])--[a-z][\w-]*", done.err)
+    assert {*named} <= {*cli._COMMANDS["count"].options}, done.err
+    parameters = {x.strip("-").replace("-", "_") for x in cli._COMMANDS["count"].options}
+    words = "|".join(sorted(parameters | IN_PYTHON | BY_PLACE))
+    assert not re.search(rf"(?<![-\w])({words})( = |=)|\b(?<!--)(l0|l1|linf)\b", done.err), done.err

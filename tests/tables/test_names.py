@@ -314,7 +314,7 @@ def test_the_command_takes_a_tree_of_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
-        (PLACES, [], "give root=, a name for the sum of all"),
+        (PLACES, [], "give --root, a name for the sum of all"),
         ([("", "", "")], [], "are empty"),
         ([("A",), ("A", "b", "c")], ["--root", "all"], "has another number of cells"),
         ([("A", "", ""), ("A", "b", "c")], ["--root", "x"], "is a leaf and has nodes below it"),

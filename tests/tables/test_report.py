@@ -279,6 +279,7 @@ def test_a_ledger_is_opened_to_be_read_alone(
         return opened(path, mode, refusal)
 
     monkeypatch.setattr(_journal.foreign, "opened", watched)
-    assert cli.main(["report", str(tmp_path / "2026.jsonl"), str(tmp_path / "r.html")]) == 0
+    given = ["budget", str(tmp_path / "2026.jsonl"), "--report", str(tmp_path / "r.html")]
+    assert cli.main(given) == 0
     assert {*modes} == {"rb"}
     assert Parts(tmp_path / "r.html").rows["Releases"][1][1] == "May"

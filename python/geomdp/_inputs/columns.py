@@ -307,15 +307,15 @@ def check_nulls(nulls: str) -> None:
         raise ValueError(parameters.refusal("nulls", nulls, "'refuse' or 'keep'"))
 
 
-def only(name: Any, names: list[Any]) -> Any:
-    """Return a name that one column has."""
+def only(name: Any, names: list[Any], of: str = "the frame") -> Any:
+    """Return a name that one column has, of a frame or of what is named."""
     try:
         found = Counter(names)[name]
     except TypeError:  # It has no hash, as a list.
         found = 0
     given = parameters.given(name).removeprefix("= ")
     if not found:
-        raise KeyError(f"no column {given} in the frame: give one of {names}")
+        raise KeyError(f"no column {given} in {of}: give one of {names}")
     if found > 1:
         raise KeyError(f"column {given} occurs {found} times: rename all but one")
     return name

@@ -3,41 +3,40 @@
 import csv
 import io
 import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from geomdp.cli._delimited import DataError
-from geomdp.tables._columns import ids
-from geomdp.tables._columns.native import made
+from geomdp.tables._columns import ids, native
 from geomdp.tables._count.counting import columns_of
 from geomdp.tables._design import Design
 from geomdp.tables._facts import naming
 from geomdp.tables._facts.hierarchy import Hierarchy
 from geomdp.tables._release.table import Table
 
-__all__ = ["hierarchy", "table"]
+__all__ = ["Design", "hierarchy", "table"]
 
 _COUNT = re.compile(r" *[+-]?[0-9]{1,40} *")
 
 
 def table(
     source: BinaryIO,
-    design: Design | None,
+    design: Callable[[Any], Design],
+    levels: Mapping[Any, Any],
     *,
     delimiter: str = ",",
     counts: str | None = None,
-    l1: int | None = None,
+    not_totals: Sequence[str] | None = None,
 ) -> Table:
     """Return the exact counts of the records of a CSV file, or of those that a column counts.
 
-    All other cells are text. Without a design, the levels are those of the other columns, in the
-    order of the file: its rows are then public, and an individual has at most `l1` records.
+    All other cells are text. Without levels, they are those of the other columns, in the order of
+    the file: its rows are then public.
     """
     columns = _columns(source, delimiter)
-    if design is None:
-        rows = {name: [*dict.fromkeys(columns[name])] for name in columns if name != counts}
-        design = Design(rows, name=counts or "count", l1=l1)
+    made = design(levels or {x: [*dict.fromkeys(columns[x])] for x in columns if x != counts})
     data: dict[str, Any] = {}
-    for name in columns_of(design, counts, list(columns)):
+    for name in columns_of(made, counts, list(columns)):
         if name not in columns:
             # Do not show the header: without one, the first row holds records.
             raise DataError(
@@ -45,12 +44,12 @@ def table(
                 f"is {delimiter!r} the delimiter?"
             )
         data[name] = columns[name]
-    for name in ids.columns(design.individual):
+    for name in ids.columns(made.individual):
         if "" in data[name]:
             raise DataError(f"column {name!r} has empty cells: give every record an id")
     if counts is not None:
         data[counts] = [_count(counts, each) for each in data[counts]]
-    return design.count(made(data), counts=counts)
+    return made.count(native.made(data), counts=counts, not_totals=not_totals)
 
 
 def hierarchy(

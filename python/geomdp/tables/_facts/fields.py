@@ -49,6 +49,9 @@ class Field(NamedTuple):
     #: The comparisons in which it may differ (:mod:`geomdp.tables._facts.counted`): by default in
     #: none.
     differs: frozenset[str] = frozenset()
+    #: What the command says of its option with this name: its values, and a help. None for those
+    #: that have no option.
+    option: tuple[str | tuple[str, str], str] | None = None
 
 
 #: Whom epsilon protects does not say what was counted of other people, or at other times.
@@ -102,6 +105,7 @@ FIELDS: dict[str, Field] = {
         "the label under which the release was booked, or null",
         lambda release: release.label,
         differs=_OWN,
+        option=("TEXT", "the name of the release; a ledger books each name once"),
     ),
     "about": Field(
         {
@@ -113,6 +117,10 @@ FIELDS: dict[str, Field] = {
         + "; ".join(f"`{key}`, {each.meaning}" for key, each in about.KEYS.items()),
         lambda release: release.about,
         differs=_OWN,
+        option=(
+            ("KEY", "TEXT"),
+            f"what to say about the table; may be repeated. KEY is {', '.join(about.KEYS)}",
+        ),
     ),
     "epsilon": Field(
         _EXACT,
@@ -161,6 +169,7 @@ FIELDS: dict[str, Field] = {
         "if it compares tables in which an individual has different records",
         default="add-remove",
         differs=_PROTECTS,
+        option=("WHICH", "add-remove (the default), or change: what epsilon compares"),
     ),
     "unit": Field(
         _TEXT,
@@ -169,17 +178,23 @@ FIELDS: dict[str, Field] = {
         "word, such as `person`. Losses add up for tables with the same `unit` and `neighbours`; "
         "files of earlier versions have none, which means these names",
         differs=_PROTECTS,
+        option=("WORD", "whom epsilon protects, such as person"),
     ),
     "individual": Field(
         {"type": ["string", "array", "null"], "items": _TEXT},
         "the name of the column that identified individuals, the names of the columns that did so "
         "together, or null if each record was an individual of its own",
         differs=_LIMITS,
+        option=(
+            "NAME",
+            "a column that identifies individuals; may be repeated if several do so together",
+        ),
     ),
     "l0": Field(
         _MAYBE,
         "the most cells in which an individual was counted; null with `l1`",
         differs=_LIMITS,
+        option=("N", "the most cells that one individual counts in"),
     ),
     "linf": Field(
         _MAYBE,
@@ -187,12 +202,14 @@ FIELDS: dict[str, Field] = {
         "`values`",
         default=1,
         differs=_LIMITS,
+        option=("N", "the most records of one individual in a cell; by default 1"),
     ),
     "l1": Field(
         _MAYBE,
         "null, or the most times that an individual was counted in all cells together; with "
         "`values`, the most that the absolute values of an individual's records added up to",
         differs=_LIMITS,
+        option=("N", "instead of both, the most records of one individual in all cells together"),
     ),
     "values": Field(
         {
@@ -228,6 +245,7 @@ FIELDS: dict[str, Field] = {
         "the others are in the order of the design. Otherwise null",
         lambda release: release._threshold,
         differs=_OWN,
+        option=("N", "publish only the cells whose noisy counts are at least N"),
     ),
     "rest": Field(
         {
@@ -256,12 +274,14 @@ FIELDS: dict[str, Field] = {
         "most half of this number, rounded down. A count at a limit of int64 stayed there",
         lambda release: release._rounded,
         differs=_OWN,
+        option=("N", "publish multiples of N, such as 5 or 10"),
     ),
     "name": Field(
         _TEXT,
         "the name of the column of counts, as readers see it",
         default="count",
         differs=_OWN,
+        option=("NAME", "the name of the column of noisy counts; by default count"),
     ),
     "top": Field(
         _MAYBE,

@@ -850,7 +850,8 @@ def _labels(name: str, value: Any, labels: list[Any]) -> dict[Any, Any]:
     if isinstance(value, bool):
         raise TypeError(f"{name} = {value} has type bool: give a label, such as 'all'")
     if isinstance(value, Mapping):
-        return {only(_label(key), labels): each for key, each in value.items()}
+        of = f"the table, for {name}="
+        return {only(_label(key), labels, of): each for key, each in value.items()}
     return {} if value is None else dict.fromkeys(labels, value)
 
 
@@ -884,7 +885,8 @@ def _by_column(shares: Any, labels: list[str]) -> dict[str, Any]:
     if not isinstance(shares, Mapping):
         wanted = "a mapping of column names to shares by depth"
         raise TypeError(parameters.foreign("shares", shares, wanted))
-    return {only(_label(key), labels): each for key, each in shares.items()}
+    of = "the table, for shares="
+    return {only(_label(key), labels, of): each for key, each in shares.items()}
 
 
 def _text(value: Any) -> str:

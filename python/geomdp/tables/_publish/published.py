@@ -253,8 +253,8 @@ def _found(path: Path, kind: Format) -> tuple[dict[str, Any], bytes]:
             start = file.read(formats.LONGEST_ROW)
     if not described:
         raise ValueError(
-            f"its description {_beside(path.name)} is not beside it: get it too. save, geomdp "
-            "count and geomdp release --describe write one, and geomdp release alone does not"
+            f"its description {_beside(path.name)} is not beside it: get it too. save and "
+            "geomdp count write one, and geomdp release does not"
         )
     why = kind.edited(start) or "they were edited, or are of another release"
     raise ValueError(

@@ -1,0 +1,256 @@
+"""The command count: from the records or the counts of a CSV file to a published table."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from functools import partial
+from typing import Any
+
+from geomdp.cli._arguments import (
+    DELIMITERS,
+    STATED,
+    Command,
+    Option,
+    UsageError,
+    by_name,
+    flag,
+    positive,
+    refusing,
+    shared,
+)
+from geomdp.cli._budget import ledger
+from geomdp.cli._delimited import DataError
+from geomdp.cli._files import reading
+from geomdp.tables._facts import about, tier_names
+from geomdp.tables._facts.fields import KEYWORDS
+from geomdp.tables._publish import published
+
+
+class _TreeFile(str):
+    """The name of a file of a tree, among those of levels."""
+
+    __slots__ = ()
+
+
+def _count(given: argparse.Namespace) -> str:
+    """Count, and write the release with its description."""
+    try:
+        from geomdp.cli import _records  # noqa: PLC0415 (other commands need no narwhals)
+    except ModuleNotFoundError as error:
+        raise DataError(f"{error}: pip install narwhals pandas") from None
+
+    how, levels = _publishing(given), _levels(given)
+    stated = {name: getattr(given, name) for name in KEYWORDS if hasattr(given, name)}
+    stated |= {name: by_name(given, f"--{name}") or None for name in ("margins", "other")}
+    stated |= {"complete": tuple(given.complete or ()), "name": given.name or given.counts}
+    stated["individual"] = given.individual and tuple(given.individual)
+    made: Any = _records.Design
+    design = partial(made, **{name: each for name, each in stated.items() if each is not None})
+    if levels:
+        with refusing(given):
+            epsilon = given.epsilon or [*how["tiers"].values()][-1]
+            design(levels).mechanisms_for(epsilon, given.bounds, tiers=how.get("tiers"))
+    with reading(given.source) as source:
+        try:
+            with refusing(given):
+                table = _records.table(
+                    source,
+                    design,
+                    levels,
+                    delimiter=DELIMITERS[given.delimiter],
+                    counts=given.counts,
+                    not_totals=given.not_totals,
+                )
+                table.release(**how)
+        except ModuleNotFoundError as error:
+            raise DataError(f"{error}: pip install narwhals pandas") from None
+    return ""
+
+
+def _publishing(given: argparse.Namespace) -> dict[str, Any]:
+    """Return how to release and publish a table, after the checks that need no data."""
+    said, tiers = by_name(given, "--about"), by_name(given, "--tiers")
+    if given.budget is None and given.limit is not None:
+        raise UsageError("--limit is for the ledger of --budget: give both")
+    if given.budget is not None and given.label is None:
+        raise UsageError(
+            "--budget needs --label: a ledger books each label once, so that a second run of this "
+            "release is refused, whatever OUT is, instead of paid for again"
+        )
+    files = {name: _of_tier(given.target, name) for name in tiers}
+    with refusing(given):
+        about.checked(said)
+        if tiers:
+            tier_names.checked(tiers)
+        for path in files.values() or [given.target]:
+            published.free("OUT", path)
+    how = {"label": given.label, "rounded": given.rounded, "about": said or None}
+    how |= {"bounds": given.bounds, "save": files or given.target, "at_least": given.at_least}
+    how |= {"tiers": tiers} if tiers else {"epsilon": given.epsilon}
+    return {**how, "budget": None if given.budget is None else _ledger(given)}
+
+
+def _ledger(given: argparse.Namespace) -> Any:
+    """Return the budget of --budget, a new one if --limit says so."""
+    limits = {} if given.limit is None else {"epsilon": given.limit}
+    try:
+        return ledger(given.budget, "--limit, as geomdp budget does,", **limits)
+    except ValueError as error:
+        raise UsageError(re.sub("^epsilon ", "--limit ", str(error))) from None
+
+
+def _of_tier(path: str, tier: str) -> str:
+    """Return the file of a tier: its name stands before the ending of OUT."""
+    if os.path.basename(tier) != tier:
+        raise UsageError(
+            f"--tiers {tier!r} is not accepted: give a name without a slash, since it is part of "
+            "the name of a file"
+        )
+    start, end = os.path.splitext(path)
+    return f"{start}-{tier}{end}"
+
+
+def _levels(given: argparse.Namespace) -> dict[Any, Any]:
+    """Return the levels or the tree of each column; none for counts whose rows are public."""
+    by, files = given.by or [], given.levels or []
+    if len(by) != len(files) or len(set(by)) < len(by):
+        raise UsageError(
+            "--by and --levels or --tree: give each column once, with the file of its levels or "
+            "of its tree"
+        )
+    if not by and given.counts is None:
+        raise UsageError("give --by for each column, or --counts for a file of counts")
+    if (given.root is not None or given.leaves_only) and not any(
+        isinstance(path, _TreeFile) for path in files
+    ):
+        raise UsageError("--root and --leaves-only are for a --tree: give one")
+    levels: dict[Any, Any] = {}
+    for name, path in zip(by, files, strict=True):
+        if isinstance(path, _TreeFile):
+            columns, tree = _tree(path, given)
+            levels[columns if len(columns) > 1 and name == "/".join(columns) else name] = tree
+        else:
+            levels[name] = _lines(path)
+    return levels
+
+
+def _lines(path: str) -> list[str]:
+    """Return the lines of a file of levels."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            return file.read().splitlines()
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: it is not in UTF-8") from None
+
+
+def _tree(path: str, given: argparse.Namespace) -> tuple[tuple[str, ...], Any]:
+    """Return the tree of a CSV file, and the names of its columns."""
+    from geomdp.cli import _records  # noqa: PLC0415 (other commands need no narwhals)
+
+    with reading(path) as source, refusing(given):
+        return _records.hierarchy(
+            source,
+            delimiter=DELIMITERS[given.delimiter],
+            root=given.root,
+            leaves_only=given.leaves_only,
+        )
+
+
+def _labels(text: str) -> Option:
+    return Option(("NAME", "LABEL"), text, {"nargs": 2, "action": "append"})
+
+
+COUNT = Command(
+    _count,
+    "count the records of a CSV file, and publish the noisy counts",
+    """\
+Count the records of a CSV file by columns, add noise, and write the noisy counts
+with a description, which geomdp.read, R and the page understand. OUT ends with
+.csv (its description is OUT.json), .parquet or .html, and must not exist.
+
+Follow each --by with its --levels, a file with one level a line, or its --tree.
+Both are public, so do not take them from the records. A level without records
+counts 0, and records with other levels are not counted, unless --other names a
+row for them.
+
+A tree is a CSV file with a column of names for each of its depths, from the root
+down, and a row for each leaf; empty cells, wherever they are, make a shorter
+path. A column "label" may give the text that readers see for a node, for inner
+nodes in rows of their own. If the first column has several names, --root names
+the sum of all of them. The NAME of --by is then a column of IN with the names or
+paths of nodes or, if IN has a column for each depth too, the names of these
+columns with / between them, such as country/region/tract. With --leaves-only,
+records of inner nodes are not counted, and estimates add up.
+
+If the records have been counted already, as by GROUP BY, --counts names the
+column that says how many records each row stands for. Without --by, the other
+columns of IN are then the columns of the table, and what they contain must be
+public.
+
+Without --individual, each record is one individual. With it, an individual counts
+in at most --l0 cells, chosen at random, with at most --linf records in each, or
+has at most --l1 records in all cells together. A budget adds up the losses of one
+--unit, the word for whom epsilon protects. Name with --complete the columns in
+which, as you state, every record has a level; then readers may combine the table
+with one without these columns.
+
+Epsilon is the privacy loss of the whole table for one individual. With --tiers,
+readers get files of several precisions, such as OUT-public.csv, for the loss of
+the most precise one. Every run draws fresh noise and costs epsilon again.
+--budget books it in a ledger, under its --label, before any noise is drawn, or
+refuses it; a second run with the same label is refused. --limit makes the ledger
+if there is none yet. All cells are read as text, and all of IN is held in memory.
+This needs geomdp[tables] and pandas, Polars or PyArrow.""",
+    "visits.csv noisy.csv --by sex --levels sexes.txt --epsilon 0.5",
+    shared("source", "target")
+    | {
+        "--by": Option(
+            "NAME",
+            "a column to count by; may be repeated, each with its --levels or --tree",
+            {"action": "append"},
+        ),
+        "--levels": Option(
+            "FILE", "a file with the levels of a column, one a line", {"action": "append"}
+        ),
+        "--tree": Option(
+            "FILE",
+            "a CSV file with the tree of a column",
+            {"action": "append", "dest": "levels", "type": _TreeFile},
+        ),
+        "--root": Option(
+            "NAME", "a name for the sum of all, for a tree with several nodes at its top"
+        ),
+        "--leaves-only": flag("every record belongs to a leaf of its tree"),
+        "--other": _labels("the label of a row for all other values of a column; may be repeated"),
+        "--complete": Option(
+            "NAME",
+            "a column in which every record has one of the levels; may be repeated",
+            {"action": "append"},
+        ),
+        "--margins": _labels(
+            "the label of sums over a column, which get noise of their own; may be repeated"
+        ),
+        "--counts": Option("NAME", "the column of records that have been counted already"),
+        "--not-totals": Option(
+            "LEVEL",
+            "a level that is named like a total and is none; may be repeated",
+            {"action": "append"},
+        ),
+        "--tiers": Option(
+            ("NAME", "E"),
+            "a name and an epsilon, for a table at several precisions: repeat it, with the least "
+            "epsilon first",
+            {"nargs": 2, "action": "append"},
+            either=True,
+        ),
+    }
+    | shared("--epsilon", "--bounds")
+    | STATED
+    | {
+        "--budget": Option("FILE", "the ledger of a budget, which books the release or refuses it"),
+        "--limit": Option("E", "the epsilon of a new ledger", {"type": positive}),
+    }
+    | shared("--delimiter"),
+)
