@@ -22,6 +22,7 @@ import pytest
 from matplotlib import pyplot
 
 import geomdp
+from geomdp import tables
 from modules import MODULES, PUBLIC, signature
 
 PUBLIC_MODULES = [importlib.import_module(name) for name in PUBLIC if name != "geomdp.compat"]
@@ -133,6 +134,47 @@ def test_a_private_member_of_another_file_is_noticed() -> None:
     assert made >= {"_b", "_c", "_d"}
     assert not read
     assert private_members("x._b + f()._c") == (set(), {"_b", "_c"})
+
+
+def private_names(source: str) -> set[str]:
+    """Return the names of private files that a file takes, one by one, whether by dots or not."""
+    rooms, found = {}, set[str]()
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            for each in node.names:
+                full = f"{node.module}.{each.name}"
+                if full in MODULES:
+                    rooms[each.asname or each.name] = full
+                else:
+                    found.add(full)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            found |= {f"{rooms[of]}.{node.attr}" for of in {node.value.id} & {*rooms}}
+    return {name for name in found if name.startswith("geomdp.") and "._" in name}
+
+
+def test_publishing_takes_few_private_names_of_the_mechanism() -> None:
+    """What publishing needs is public, or on the ground on which both layers stand."""
+    root = Path(geomdp.__path__[0])
+    publishing = ("accounting", "cli", "compat", "tables")
+    found = {
+        name
+        for room in publishing
+        for path in (root / room).rglob("*.py")
+        for name in private_names(path.read_text())
+        if name.split(".")[1] not in (*publishing, "_ground")
+    }
+    assert "geomdp._inputs.columns.only" in found
+    assert len(found) <= 60, found
+
+
+def test_each_private_name_of_another_layer_is_counted() -> None:
+    taken = "from geomdp._numerics import tails as t\nfrom geomdp._noise import Noise\nt.reach(1)"
+    assert private_names(taken + "\nfrom geomdp import accuracy\naccuracy.bias") == {
+        "geomdp._numerics.tails.reach",
+        "geomdp._noise.Noise",
+    }
 
 
 def test_import_reads_no_metadata() -> None:
@@ -325,6 +367,15 @@ def test_certificate_fields_are_documented() -> None:
     assert documentation is not None
     for field in geomdp.Certificate.__dataclass_fields__:
         assert field.startswith("_") or field in documentation
+
+
+@pytest.mark.parametrize("kind", [tables.Design, tables.NoisyTable])
+def test_members_are_grouped_by_what_people_look_for(kind: type) -> None:
+    text = inspect.getdoc(kind)
+    assert text is not None
+    groups = re.findall(r"^\* (.*(?:\n  .*)*)", text, re.MULTILINE)
+    grouped = re.findall(r"`(\w+)`", "\n".join(groups))
+    assert sorted(grouped) == [name for name in dir(kind) if not name.startswith("_")]
 
 
 class Finder(doctest.DocTestFinder):

@@ -536,7 +536,6 @@ NEVER_ONE = {
     ("len(rows)", "bytes"),
     ("len(text)", "bytes"),
     ("len(whole)", "bytes"),
-    ("limit", "outputs"),
     ("len(self.tiers)", "tiers"),
     ("n", "noisy counts"),
     ("n", "times"),

@@ -13,12 +13,15 @@ from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from geomdp._ground.notebook import many, short
 
 Integer: TypeAlias = int | np.integer[Any]
 #: A float means the decimal that its shortest text states, as strings such as "0.1" or "1/10" do.
 Real: TypeAlias = Integer | float | Fraction | np.floating[Any] | Decimal | str
+#: One number, or an array of numbers, which are broadcast.
+Numbers: TypeAlias = Real | ArrayLike | Sequence[Real]
 Bounds: TypeAlias = tuple[Integer, Integer]
 #: Returns the exact value of a parameter with this name, or raises.
 Check: TypeAlias = Callable[[str, Any], Fraction | int]
@@ -277,9 +280,15 @@ def probability(name: str, value: Any) -> Fraction:
     return Fraction(in_range(name, value, "a number from 0 to 1", lambda x: 0 <= x <= 1))
 
 
+class _Level(Fraction):
+    """A level that a call has read, of which what it calls does not warn again."""
+
+    __slots__ = ()
+
+
 def significance(name: str, value: Any) -> Fraction:
     """Return a number in (0, 1] as a Fraction, with a warning if it seems to be the confidence."""
-    return _unconfident(name, value, level(name, value))
+    return value if isinstance(value, _Level) else _unconfident(name, value, level(name, value))
 
 
 def significance_or_zero(name: str, value: Any) -> Fraction:
@@ -293,6 +302,7 @@ def _unconfident(name: str, value: Any, exact: Fraction) -> Fraction:
             f"{name} = {shown(value)} is the probability of a miss or of a greater error: "
             "give 0.05 for 95% confidence"
         )
+        return _Level(exact)
     return exact
 
 

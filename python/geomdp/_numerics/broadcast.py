@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from geomdp._ground.parameters import Check, Real
+from geomdp._ground.parameters import Check
 from geomdp._inputs import arrays, labels
-
-#: One number, or an array of numbers, which are broadcast.
-Numbers: TypeAlias = Real | ArrayLike | Sequence[Real]
 
 
 def each(function: Callable[..., int | float], *given: tuple[str, Any, Check], floats: bool) -> Any:

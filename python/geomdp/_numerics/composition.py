@@ -92,6 +92,15 @@ def epsilon(groups: Groups, delta: Fraction) -> float:
     return min(decimals.least(whole), grid, renyi_epsilon(groups, delta))
 
 
+def delta(groups: Groups, epsilon: Fraction) -> float:
+    """Return the least delta of releases together at this epsilon, rounded up."""
+    if epsilon >= total(groups):
+        return 0.0
+    if is_exact(groups):
+        return exact_delta(groups, epsilon)
+    return min(Grid(cells(groups)).delta(decimals.down(epsilon)), renyi_delta(groups, epsilon))
+
+
 def exact_epsilon(groups: Groups, delta: Fraction) -> float:
     """Return the least epsilon at a delta between 0 and 1, rounded up."""
     unit = Fraction(1, math.lcm(*(loss.denominator for loss in groups)))

@@ -75,13 +75,7 @@ def compose_delta(losses: Losses, epsilon: Real) -> float:
     2.971e-06
 
     """
-    groups, exact = groups_of(losses), not_negative("epsilon", epsilon)
-    if exact >= composition.total(groups):
-        return 0.0
-    if composition.is_exact(groups):
-        return composition.exact_delta(groups, exact)
-    grid = composition.Grid(composition.cells(groups)).delta(decimals.down(exact))
-    return min(grid, composition.renyi_delta(groups, exact))
+    return composition.delta(groups_of(losses), not_negative("epsilon", epsilon))
 
 
 def split(total: Real, n: Integer, delta: Real = 0) -> float:

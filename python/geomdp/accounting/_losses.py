@@ -13,7 +13,7 @@ from geomdp._ground.notebook import many, short, showable
 from geomdp._ground.parameters import Integer, Real
 from geomdp._noise import exact_loss
 from geomdp._numerics import composition
-from geomdp.accounting._compose import MOST_RELEASES, compose_delta, delta_of, not_negative, zcdp_of
+from geomdp.accounting._compose import MOST_RELEASES, delta_of, not_negative, zcdp_of
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 #: The greatest ``linf * sqrt(cells)``: the time of a convolution grows with its square.
@@ -102,9 +102,9 @@ class LossDistribution:
         """
         pure, exact = self.losses, not_negative("epsilon", epsilon)
         if self._by_one() or exact >= composition.total(pure):
-            return compose_delta(pure, exact)
+            return composition.delta(pure, exact)
         grid = composition.Grid(self._cells).delta(decimals.down(exact))
-        return min(grid, compose_delta(pure, exact))
+        return min(grid, composition.delta(pure, exact))
 
     def zcdp(self) -> float:
         """Return a rho such that the releases are rho-zCDP together, rounded up.

@@ -8,9 +8,8 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from geomdp._ground import decimals, parameters
-from geomdp._ground.parameters import Check
+from geomdp._ground.parameters import Check, Numbers
 from geomdp._numerics import broadcast, tails
-from geomdp._numerics.broadcast import Numbers
 
 Method: TypeAlias = Literal["exact", "ceiling", "continuous"]
 Tail: TypeAlias = Literal[">", ">="]

@@ -21,7 +21,6 @@ from geomdp._ground import decimals, parameters
 from geomdp._ground.extras import installed_by
 from geomdp._ground.notebook import showable
 from geomdp._ground.uncopied import unseen
-from geomdp._inputs import arrays
 from geomdp._noise import exact_loss
 from geomdp.mechanism import GeometricMechanism, saturating
 
@@ -33,7 +32,7 @@ with installed_by("geomdp[opendp]"):
 __all__ = ["make_geometric", "then_geometric", "make_laplace", "then_laplace", "register"]
 
 #: The types for which OpenDP has geometric noise.
-_DTYPES = {name: arrays.RUST_DTYPES[name] for name in ("i32", "i64", "u32", "u64")}
+_DTYPES = {f"{sign}{bits}": np.dtype(f"{sign}{bits // 8}") for sign in "iu" for bits in (32, 64)}
 _DTYPES["usize"] = np.dtype(np.uintp)
 
 

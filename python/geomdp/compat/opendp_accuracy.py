@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import Any
 
 from geomdp._ground import decimals, parameters
+from geomdp._ground.parameters import Numbers
 from geomdp._numerics import broadcast, tails
-from geomdp._numerics.broadcast import Numbers
 
 __all__ = ["discrete_laplacian_scale_to_accuracy", "accuracy_to_discrete_laplacian_scale"]
 

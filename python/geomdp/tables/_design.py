@@ -49,6 +49,15 @@ class Design(Searchable, Layout):
     needs. :meth:`count` bounds the contributions of each individual, counts the records, and
     returns a table that does not show its counts.
 
+    * Facts of its rows: `levels`, `labels`, `shape`, `cells`, `blocks`, `tables`, `name`.
+    * Facts of whom it protects: `sensitivity`, `individual`, `unit`, `l0`, `linf`, `l1`, `values`,
+      `signed`, `summed`, `having`, `neighbours`.
+    * To plan a release: `preview`, `plot`, `accuracy`, `epsilon_for`, `with_best_parts`,
+      `with_shares`; with a threshold, `threshold`, `spurious`, `missed`; of the largest cells,
+      `top_accuracy`.
+    * To count: `count`, `sum`, `sum_and_count`.
+    * To check what a release costs: `mechanisms_for`, `privacy_loss`, `loss_distribution`.
+
     Parameters
     ----------
     levels : mapping of column names to sequences, or a sequence

@@ -98,6 +98,7 @@ class Answers(OfCells):
         [6, 6]
 
         """
+        parameters.level("alpha", alpha)  # Without one there would be no interval.
         return self._every(alpha, simultaneous)
 
     def estimates(self) -> Any:
@@ -122,7 +123,7 @@ class Answers(OfCells):
         return self._every(None, simultaneous=False)
 
     def total(
-        self, by: Columns = (), *, alpha: Real | None = None, simultaneous: bool = False
+        self, by: Columns = (), *, alpha: Real | None = 0.05, simultaneous: bool = False
     ) -> Any:
         """Return the total of each group, summed over the other columns.
 
@@ -131,7 +132,7 @@ class Answers(OfCells):
         by : column name or tuple of column names
             The columns to keep; none for the grand total.
         alpha, simultaneous
-            As in :meth:`intervals`. Without `alpha` there are no intervals.
+            As in :meth:`intervals`. None gives estimates alone.
 
         Returns
         -------
@@ -151,7 +152,7 @@ class Answers(OfCells):
         """
         return self._total(by, alpha, simultaneous)
 
-    def percent(self, by: Columns, *, alpha: Real | None = None, simultaneous: bool = False) -> Any:
+    def percent(self, by: Columns, *, alpha: Real | None = 0.05, simultaneous: bool = False) -> Any:
         """Return the percentage of each group in the grand total.
 
         For a percentage of a part, such as of one area, see :meth:`ratio`.
@@ -161,7 +162,7 @@ class Answers(OfCells):
         by : column name or tuple of column names
             The columns to keep.
         alpha, simultaneous
-            As in :meth:`intervals`. Without `alpha` there are no intervals.
+            As in :meth:`intervals`. None gives estimates alone.
 
         Returns
         -------
@@ -200,7 +201,7 @@ class Answers(OfCells):
         other: Mapping[str, Any],
         by: Columns = (),
         *,
-        alpha: Real | None = None,
+        alpha: Real | None = 0.05,
         simultaneous: bool = False,
     ) -> Any:
         """Return the ratio of the totals of two selections of cells, which may overlap.
@@ -216,7 +217,7 @@ class Answers(OfCells):
         by : column name or tuple of column names
             The columns to keep, none of them in `one` or `other`.
         alpha, simultaneous
-            As in :meth:`intervals`. Without `alpha` there are no intervals.
+            As in :meth:`intervals`. None gives estimates alone.
 
         Returns
         -------
@@ -249,7 +250,7 @@ class Answers(OfCells):
         other: Mapping[str, Any],
         by: Columns = (),
         *,
-        alpha: Real | None = None,
+        alpha: Real | None = 0.05,
         simultaneous: bool = False,
     ) -> Any:
         """Return the difference of the totals of two selections of cells.
@@ -262,7 +263,7 @@ class Answers(OfCells):
         by : column name or tuple of column names
             The columns to keep, none of them in `one` or `other`.
         alpha, simultaneous
-            As in :meth:`intervals`. Without `alpha` there are no intervals.
+            As in :meth:`intervals`. None gives estimates alone.
 
         Returns
         -------
@@ -293,7 +294,7 @@ class Answers(OfCells):
         by: Columns = (),
         *,
         values: Mapping[Any, Real] | None = None,
-        alpha: Real | None = None,
+        alpha: Real | None = 0.05,
         simultaneous: bool = False,
     ) -> Any:
         """Return the sum of a column's values over the records of each group.
@@ -309,7 +310,7 @@ class Answers(OfCells):
             float64 holds exactly, or multiples of one number by integers up to 2**53, such as
             decimals with few digits. Records of levels without a value are left out.
         alpha, simultaneous
-            As in :meth:`intervals`. Without `alpha` there are no intervals.
+            As in :meth:`intervals`. None gives estimates alone.
 
         Returns
         -------
@@ -352,7 +353,7 @@ class Answers(OfCells):
         by: Columns = (),
         *,
         values: Mapping[Any, Real] | None = None,
-        alpha: Real | None = None,
+        alpha: Real | None = 0.05,
         simultaneous: bool = False,
     ) -> Any:
         """Return the mean of a column's values over the records of each group.
@@ -367,7 +368,7 @@ class Answers(OfCells):
             The value of each level, such as the middle of an age band. Records of levels without a
             value are left out.
         alpha, simultaneous
-            As in :meth:`intervals`. Without `alpha` there are no intervals.
+            As in :meth:`intervals`. None gives estimates alone.
 
         Returns
         -------
@@ -409,7 +410,7 @@ class Answers(OfCells):
         q: Real,
         by: Columns = (),
         *,
-        alpha: Real | None = None,
+        alpha: Real | None = 0.05,
         simultaneous: bool = False,
     ) -> Any:
         """Return a quantile of a column in each group: the median for ``q=0.5``.
@@ -427,7 +428,7 @@ class Answers(OfCells):
         by : column name or tuple of column names
             The other columns to keep.
         alpha, simultaneous
-            As in :meth:`intervals`. Without `alpha` there are no intervals. Time grows with the
+            As in :meth:`intervals`. None gives estimates alone. Time grows with the
             number of levels.
 
         Returns
@@ -504,7 +505,7 @@ class Answers(OfCells):
         per: Real = 100_000,
         by: Columns = (),
         *,
-        alpha: Real | None = None,
+        alpha: Real | None = 0.05,
         simultaneous: bool = False,
     ) -> Any:
         """Return the rate of each group: its total per unit of a public population.
@@ -523,7 +524,7 @@ class Answers(OfCells):
         by : column name or tuple of column names
             The columns to keep.
         alpha, simultaneous
-            As in :meth:`intervals`. Without `alpha` there are no intervals.
+            As in :meth:`intervals`. None gives estimates alone.
 
         Returns
         -------
@@ -557,7 +558,7 @@ class Answers(OfCells):
         by: Columns = (),
         *,
         percent: bool = False,
-        alpha: Real | None = None,
+        alpha: Real | None = 0.05,
         simultaneous: bool = False,
     ) -> Any:
         """Return the change of each group's total since an earlier release.
@@ -576,7 +577,7 @@ class Answers(OfCells):
             The columns to keep. Margins and inner nodes of trees are shown if both releases have
             them.
         alpha, simultaneous
-            As in :meth:`intervals`. Without `alpha` there are no intervals.
+            As in :meth:`intervals`. None gives estimates alone.
         percent : bool
             Whether to return the change in percent of the earlier total.
 
@@ -667,7 +668,7 @@ class Answers(OfCells):
         other: Answers,
         by: Columns | None = None,
         *,
-        alpha: Real | None = None,
+        alpha: Real | None = 0.05,
         simultaneous: bool = False,
     ) -> Any:
         """Return each count plus the same count in a table about other people.
@@ -691,7 +692,7 @@ class Answers(OfCells):
             The columns to keep; by default all. Margins and inner nodes of trees are shown if both
             releases have them.
         alpha, simultaneous
-            As in :meth:`intervals`. Without `alpha` there are no intervals.
+            As in :meth:`intervals`. None gives estimates alone.
 
         Returns
         -------
@@ -723,7 +724,7 @@ class Answers(OfCells):
         other: Answers,
         by: Columns | None = None,
         *,
-        alpha: Real | None = None,
+        alpha: Real | None = 0.05,
         simultaneous: bool = False,
     ) -> Any:
         """Return each total divided by the same total in another table, such as a sum by a count.
@@ -738,7 +739,7 @@ class Answers(OfCells):
         by : column name or tuple of column names, optional
             The columns to keep; by default all. ``()`` is the ratio of the totals.
         alpha, simultaneous
-            As in :meth:`intervals`. Without `alpha` there are no intervals.
+            As in :meth:`intervals`. None gives estimates alone.
 
         Returns
         -------

@@ -31,7 +31,7 @@ class OfCells(Estimates):
         at_least: Integer | None = None,
         at_most: Integer | None = None,
         by: Columns = (),
-        alpha: Real | None = None,
+        alpha: Real | None = 0.05,
         simultaneous: bool = False,
     ) -> Any:
         """Return how many cells have a true count within limits, such as 0, 10 or more, 1 to 4.
@@ -50,7 +50,7 @@ class OfCells(Estimates):
         by : column name or tuple of column names
             The columns to keep: of each of their combinations, the cells that it has.
         alpha, simultaneous
-            As in :meth:`NoisyTable.intervals`. Without `alpha` there are no intervals.
+            As in :meth:`NoisyTable.intervals`. None gives estimates alone.
 
         Returns
         -------

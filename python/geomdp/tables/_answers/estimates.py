@@ -657,5 +657,5 @@ def refuse_bounds(what: str, alpha: Any, *tables: Estimates) -> None:
     if alpha is not None and any(table._bounded for table in tables):
         raise ValueError(
             f"a release with bounds has no interval for a {what}, since all errors at a "
-            "bound have the same sign: release without bounds"
+            "bound have the same sign: release without bounds, or give alpha=None for estimates"
         )

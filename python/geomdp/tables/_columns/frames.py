@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from geomdp._ground.uncopied import unseen
 from geomdp._inputs.arrays import Array
-from geomdp._inputs.columns import Noise, Nulls, check_nulls, collected, noisy_columns
+from geomdp._inputs.columns import Nulls, check_nulls, collected, noisy_columns
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 Column = TypeVar("Column")
@@ -75,7 +75,7 @@ def release_columns(
     return noisy_columns(collected(frame), noises, nulls)
 
 
-def _noise(mechanism: GeometricMechanism, threads: int | None) -> Noise:
+def _noise(mechanism: GeometricMechanism, threads: int | None) -> Callable[[Array], Array]:
     release = as_mechanism(mechanism).release
 
     def noise(counts: Array) -> Array:

@@ -188,7 +188,7 @@ class NoisySumAndCount(Bundle):
         return decimals.least(self.epsilon)
 
     def mean(
-        self, by: Columns | None = None, *, alpha: Real | None = None, simultaneous: bool = False
+        self, by: Columns | None = None, *, alpha: Real | None = 0.05, simultaneous: bool = False
     ) -> Any:
         """Return the mean of the values in each group: its sum over its count.
 
@@ -197,7 +197,7 @@ class NoisySumAndCount(Bundle):
         by : column name or tuple of column names, optional
             The columns to keep; by default all. ``()`` is the mean of all records.
         alpha, simultaneous
-            As in :meth:`NoisyTable.intervals`. Without `alpha` there are no intervals.
+            As in :meth:`NoisyTable.intervals`. None gives estimates alone.
 
         Returns
         -------

@@ -247,7 +247,7 @@ class NoisyGroups(Released):
         lower, _ = self._of_groups(mechanism, counts, each)
         return sum(lower.tolist()), high
 
-    def largest(self, k: Integer, *, alpha: Real | None = None) -> Any:
+    def largest(self, k: Integer, *, alpha: Real | None = 0.05) -> Any:
         """Return the k groups with the greatest noisy counts, or all if there are fewer.
 
         This costs no privacy, whatever k is. Equal counts appear in the order of the design.
@@ -259,7 +259,7 @@ class NoisyGroups(Released):
         alpha : int, float or Fraction, optional
             The probability that any of the intervals, in columns lower and upper, misses. They are
             the :meth:`intervals` that hold for all groups at once, and so for those chosen here.
-            Without `alpha` there are none.
+            None gives none.
 
         Examples
         --------

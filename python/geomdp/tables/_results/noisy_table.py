@@ -37,6 +37,16 @@ class NoisyTable(Released, Answers):
     exact counts, so it may be shown, pickled and published. It answers questions about the true
     counts of the table, as they are after contributions are bounded (:class:`Answers`).
 
+    * Counts: `frame`, `counts`, `to_dict`; least-squares `estimates` and their `intervals`;
+      integers that add up, `consistent`.
+    * Answers: `total`, `percent`, `ratio`, `difference`; of a column of numbers, `sum`, `mean`,
+      `quantile`; of the cells, `number_of_cells`, `diversity`, `variance`.
+    * With another release, or public numbers: `rate`, `per`, `plus`, `change_since`; `combine`,
+      `with_totals` and `with_complete` make releases that know more.
+    * To publish: `save`, `plot`.
+    * What it states: `design`, `mechanisms`, `epsilon`, `privacy_loss`, `label`, `about`, `id`,
+      `corrects`, `count_id`.
+
     Examples
     --------
     >>> import pandas as pd
@@ -229,6 +239,7 @@ class NoisyTable(Released, Answers):
             raise ValueError(f"by = {parameters.shown(by)} is not accepted: give one column or two")
         listed = [_listed(axis, whole=len(chosen) == 1) for axis in chosen]
         sides, titles = [names for _, names in listed], [axis.label for axis in chosen]
+        parameters.level("alpha", alpha)  # Without one there would be no interval.
         # The rows have all nodes, in another order.
         places = [
             np.argsort(axis.shown)[nodes] for axis, (nodes, _) in zip(chosen, listed, strict=True)

@@ -383,7 +383,7 @@ class Stream:
         """
         runs = self._path(start, stop)
         parameters.check_bool("simultaneous", simultaneous)
-        level = parameters.level("alpha", alpha)
+        level = parameters.significance("alpha", alpha)
         total, at_limit = self._added(runs)
         if simultaneous:
             # Of each start, stop and number of steps that are released then.
