@@ -1,8 +1,10 @@
 """What a table has counted, and for whom: what is compared, what is booked, what can be asked."""
 
+import ast
 import json
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -122,14 +124,26 @@ def test_a_smaller_table_of_other_records_is_refused_by_column(tmp_path: Path) -
     both, alone = Design({**AREA, **AGE}).count(PEOPLE), Design(AREA).count(PEOPLE)
     message = r"only one of them has 'age'.*other= .*complete='age'; .*with_complete\('age'\)"
     for one, other in ((both, alone), (alone, both)):
-        for asked in ("counts", "question", "ratio"):
-            for ask in ASKED[asked][:1]:
-                with pytest.raises(ValueError, match=message):
-                    ask(one, other)
+        made, others = one.release(epsilon=1), other.release(epsilon=1)
+        for ask in (made.combine, partial(made.change_since, by="area"), partial(made.per, by=())):
+            with pytest.raises(ValueError, match=message):
+                ask(others)
     with pytest.raises(ValueError, match=message):
         both.release(epsilon=1, at_least=9).left_out(alone.release(epsilon=1), alpha=0.1)
     with pytest.raises(ValueError, match=message):
         alone.release(epsilon=1).plus(both.release(epsilon=1), by="area")
+
+
+@pytest.mark.parametrize("ask", ["change_since", "per", "plus"])
+def test_a_column_of_one_release_alone_is_no_column_of_an_answer(ask: str) -> None:
+    """It hinted at complete=, after which there was "no column" by which it had been asked."""
+    both = Design({**AREA, **AGE}, complete=True).count(PEOPLE).release(epsilon=1)
+    alone = Design(AREA, complete=True).count(PEOPLE).release(epsilon=1)
+    for by in (["age"], ["area", "age"], None)[: 3 if ask == "per" else 2]:
+        with pytest.raises(ValueError, match=r"r has no column 'age'.*: give by=\(") as caught:
+            getattr(both, ask)(alone, by=by)
+        advised = ast.literal_eval(str(caught.value).rpartition("by=")[2])
+        assert len(getattr(both, ask)(alone, by=advised))
 
 
 @pytest.mark.parametrize("kind", ["table", "groups"])
@@ -153,14 +167,14 @@ def test_a_publisher_or_a_reader_states_that_a_column_leaves_out_no_record(
     for given in (True, "age", ("age",), ("area", "age")):
         joined(noisy(complete=given))
         joined(reread(noisy(complete=given)))
-    partial = reread(noisy())
+    some = reread(noisy())
     with pytest.raises(ValueError, match="only one of them has 'age'"):
-        joined(partial)
-    stated = partial.with_complete("age")
+        joined(some)
+    stated = some.with_complete("age")
     joined(stated)
     joined(reread(stated))
-    assert stated.id == partial.id
-    assert stated.frame.equals(partial.frame)
+    assert stated.id == some.id
+    assert stated.frame.equals(some.frame)
     assert stated.with_complete("area").design == noisy(complete=True).design
     with pytest.raises(ValueError, match="not accepted beside other"):
         noisy(other={"age": 9}).with_complete("age")

@@ -306,12 +306,28 @@ def _unconfident(name: str, value: Any, exact: Fraction) -> Fraction:
     return exact
 
 
+#: The greatest epsilon that a release has without a question.
+_MOST_USUAL = 10
+
+
 def warn(message: str, category: type[UserWarning] = UserWarning) -> None:
     """Warn where the library was called."""
     depth, frame = 1, sys._getframe()
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == "geomdp":
         depth, frame = depth + 1, frame.f_back
     warnings.warn(message, category, stacklevel=depth)
+
+
+def ask_about_percent(epsilon: Fraction | float) -> None:
+    """Ask whether the epsilon of a release was meant in percent, before it is spent."""
+    if _MOST_USUAL < epsilon < math.inf:
+        given = text(epsilon)
+        warn(
+            f"epsilon = {given} is above {_MOST_USUAL}: with the records of an individual, an "
+            f"outcome may be exp({given}) times as probable as without them. Was a percentage "
+            f"meant? {given}% is epsilon = {text(Fraction(epsilon) / 100)}. If {given} is meant, "
+            "ignore this warning"
+        )
 
 
 def _number(name: str, value: Any) -> int | float | Fraction:

@@ -262,7 +262,7 @@ sum_geomdp <- function(rows, which, level = attr(rows, "level")) {
   if (!is.null(facts$l1)) {
     return(paste0("with ", most(facts$l1, "record"), " in all", if (sums) ", and values from ", ends))
   }
-  each <- if (sums) paste("with a sum from", ends) else "once"
+  each <- if (sums) paste("with a sum from", ends) else "at most once"
   if (!sums && facts$linf != 1) each <- paste("at most", facts$linf, "times")
   paste0("in ", most(facts$l0, "cell"), ", ", each, " in each")
 }

@@ -69,7 +69,7 @@ stopifnot(grepl("are not those of its description", refusal(read_geomdp(copy))))
 stopifnot(
   identical(unique(labels_geomdp(rows, "Dept")), LETTERS[1:6]),
   "privacy loss (epsilon) for one individual: 0.5" %in% capture.output(summary(rows)),
-  "each individual counts in at most 1 cell, once in each" %in% capture.output(summary(rows))
+  "each individual counts in at most 1 cell, at most once in each" %in% capture.output(summary(rows))
 )
 grDevices::pdf(NULL)
 plot(rows)

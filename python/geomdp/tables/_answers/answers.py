@@ -223,18 +223,19 @@ class Answers(OfCells):
         -------
         data frame
             The columns of `by`, estimate, lower and upper. Unless values may be negative, intervals
-            begin at 0 or above, and end at most at 1 if `other` selects all cells of `one`.
+            begin at 0 or above, and end at most at 1 if `other` selects all cells of `one`. An
+            estimate is NaN where the noisy total of `other` is not positive.
 
         Examples
         --------
         >>> import pandas as pd
         >>> from geomdp import tables
-        >>> people = pd.DataFrame({"city": ["Rome", "Oslo"] * 900, "sick": ["no", "yes"] * 900})
-        >>> design = tables.Design({"city": ["Oslo", "Rome"], "sick": ["yes", "no"]})
+        >>> people = pd.DataFrame({"city": [*"ROO"] * 900, "sick": ["yes", "yes", "no"] * 900})
+        >>> design = tables.Design({"city": ["O", "R"], "sick": ["yes", "no"]})
         >>> noisy = design.count(people).release(epsilon=1)
         >>> found = noisy.ratio({"sick": "yes"}, {}, by="city", alpha=0.05)
-        >>> found["estimate"].round(1).abs().tolist()
-        [1.0, 0.0]
+        >>> found["estimate"].round(1).tolist()
+        [0.5, 1.0]
 
         """
         rows, chosen = self._selected(by, one, other)
@@ -732,10 +733,10 @@ class Answers(OfCells):
         Parameters
         ----------
         other : noisy table
-            A release with the same columns and levels as for :meth:`plus`, and with independent
-            noise, of counts of any kind. For means, these
-            are the counts of the records whose values this table adds up, such as the other file of
-            :meth:`SumAndCount.release`; nothing checks that. The epsilons of both add up.
+            A release with the columns of `by`, with the same levels as for :meth:`plus` and with
+            independent noise, of counts of any kind. For means, these are the counts of the records
+            whose values this table adds up, such as the other file of :meth:`SumAndCount.release`;
+            nothing checks that. The epsilons of both add up.
         by : column name or tuple of column names, optional
             The columns to keep; by default all. ``()`` is the ratio of the totals.
         alpha, simultaneous

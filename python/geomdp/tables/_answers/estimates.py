@@ -344,6 +344,11 @@ class Estimates:
         check_table(name, other)
         rows = selection.rows_of(self.design._axes, by)
         kept = [self._labels[place] for place in rows.axes]
+        if lost := [label for label in kept if label not in other._labels]:
+            both = tuple(label for label in kept if label not in lost)
+            raise ValueError(
+                f"{name} has no column {lost[0]!r}, so that it has no totals by it: give by={both}"
+            )
         counted.check_same_question(name, self, other, kept, ratio=ratio)
         places = tuple(selection.place_of(other.design._axes, "by", label) for label in kept)
         if sorted(places) != list(places):

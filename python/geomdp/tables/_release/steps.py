@@ -215,12 +215,13 @@ def publish(
 
     Of tiers, the release is that of the finest one, and each is stated by name.
     """
+    whole: Fraction | float = 0
+    losses: Counter[Fraction | float] = Counter()
+    for each in prepared:
+        one, many = each.losses()
+        whole, losses = whole + one, losses + many
+    parameters.ask_about_percent(whole)
     if budget is not None:
-        whole: Fraction | float = 0
-        losses: Counter[Fraction | float] = Counter()
-        for each in prepared:
-            one, many = each.losses()
-            whole, losses = whole + one, losses + many
         counts = Counter([whole]) if whole == math.inf else losses
         ids = tuple(each.identity.id for each in prepared)
         how: dict[str, Any] = {"protects": counted.protects(prepared[0].design), "tiers": tiers}

@@ -91,7 +91,7 @@ class NoisyGroups(Released):
                     f"groups that reached a threshold have no {name}: they were chosen by their "
                     "noise, so that no estimate from them is unbiased; release without at_least"
                 )
-            return self.__getattribute__(name)
+            return super().__getattr__(name)
 
     @property
     def counts(self) -> NDArray[np.int64]:

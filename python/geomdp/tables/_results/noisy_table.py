@@ -92,11 +92,11 @@ class NoisyTable(Released, Answers):
         """Return a frame of non-negative integers that add up, near the noisy counts.
 
         With a single hierarchy, this is the nearest such frame, unless public totals cross the
-        hierarchy (``docs/consistency.md``). Otherwise it is the least-squares fit, rounded
-        and some other frame of integers may be
-        nearer. Released margins are weighted by the variance of their noise. Use the result where a
-        table must make sense to the eye. It is biased (``docs/consistency.md``), so do not compute
-        intervals from it, but from this object. Needs scipy.
+        hierarchy (``docs/consistency.md``). Otherwise it is the least-squares fit, rounded, and
+        some other frame of integers may be nearer. Released margins are weighted by the variance of
+        their noise. Use the result where a table must make sense to the eye. It is biased
+        (``docs/consistency.md``), so do not compute intervals from it, but from this object. Needs
+        scipy.
 
         Parameters
         ----------

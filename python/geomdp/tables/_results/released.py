@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from fractions import Fraction
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +83,26 @@ class Released:
         self._about = dict(about or {})
         # Which of several precisions of one table it is.
         self._tier = None if tier is None else Tier(*tier)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_") or hasattr(type(self), name):
+                return self.__getattribute__(name)  # Which raises the error of the attribute.
+            kind = type(self).__name__
+            raise AttributeError(
+                f"{kind!r} object has no attribute {name!r}: its rows are a data frame in .frame, "
+                "and .save(path) writes them with their description"
+            )
+
+        def __getitem__(self, key: Any) -> NoReturn:
+            kind = type(self).__name__
+            raise TypeError(
+                f"{kind!r} object is not subscriptable: its columns are those of .frame, and "
+                ".to_dict() has each count by its levels"
+            )
+
+        __iter__ = None  # An object with items would have one.
 
     @property
     def frame(self) -> Any:

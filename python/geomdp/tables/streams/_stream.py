@@ -151,6 +151,7 @@ class Stream:
                 levels = span_trees.height(steps, given)
             self._set(steps, loss, given, levels)
             self._mechanism.certificate()  # An epsilon that has no plan is refused.
+            parameters.ask_about_percent(loss)
         if budget is not None:
             as_budget(budget)
         public = dict(zip(PUBLIC, (steps, loss, given, levels), strict=True))
