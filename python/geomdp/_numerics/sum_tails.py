@@ -4,7 +4,7 @@
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Context, Decimal, getcontext, localcontext
 from fractions import Fraction
 from functools import lru_cache
@@ -57,6 +57,11 @@ def _reach(rate: Fraction, sums_of: tuple[tuple[int, int], ...], level: Fraction
 
 def chernoff(rate: Fraction, sizes: Mapping[int, int], level: Fraction) -> int:
     """Return the least t that ``P(|S| > t) <= 2 E[exp(u (S - t))]`` allows, over several u."""
+    return math.floor(min(chernoffs(rate, sizes, level)))
+
+
+def chernoffs(rate: Fraction, sizes: Mapping[int, int], level: Fraction) -> Iterator[Fraction]:
+    """Yield what each u allows, of which the least is that of :func:`chernoff`."""
     rate, largest = min(rate, _MOST), max(sizes)
     half, widths = _half(rate), np.array([size / largest for size in sizes])
     with localcontext(decimals.context(20)):
@@ -70,7 +75,7 @@ def chernoff(rate: Fraction, sizes: Mapping[int, int], level: Fraction) -> int:
 
     parts = [Fraction(k, 2 ** (j + 1)) for j in range(3, 40, 3) for k in (1, 2, 4)]
     parts += [1 - Fraction(1, 2**j) for j in range(1, 10)]
-    return math.floor(min(map(bound, parts)))
+    return map(bound, parts)
 
 
 def _half(rate: Fraction) -> float:

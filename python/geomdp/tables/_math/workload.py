@@ -1119,6 +1119,11 @@ def _kind(tree: Tree, top: int) -> type[Any]:
     return _Even if all(x.min() == x.max() for x in levels) else _Uneven
 
 
+def may_answer_nothing(trees: Sequence[Tree]) -> bool:
+    """Return whether some tables have no workload: those of one uneven tree, or none, have one."""
+    return sum(_kind(tree, tree.depth) is _Uneven for tree in trees) > 1
+
+
 def _raised(tree: Tree, weights: NDArray[Any], top: int) -> tuple[NDArray[Any], list[int]]:
     """Return weights of nodes at a depth and above that stand for others, and depths without.
 

@@ -27,6 +27,7 @@ from geomdp.tables._columns.native import Library
 from geomdp.tables._facts import about as _about
 from geomdp.tables._facts import counted, layout
 from geomdp.tables._facts.exact_sums import all_nodes, check_size
+from geomdp.tables._math.workload import may_answer_nothing
 from geomdp.tables._results import empty
 from geomdp.tables._results import rest as _rest
 from geomdp.tables._results.groups import NoisyGroups, threshold
@@ -139,11 +140,11 @@ def prepare(
         at_least = threshold(design, at_least, mechanisms[design.blocks[-1]])
     else:
         check_size(design)
-    for each in mechanisms.values():
+    for each in {id(each): each for each in mechanisms.values()}.values():
         each.certificate(np.int64)  # A mechanism without a plan for these counts is refused here,
         if tiers is None:
             rehearse_noise(as_mechanism(each), _NO_CELLS)  # and one that cannot draw.
-    if at_least is None:
+    if at_least is None and may_answer_nothing([axis.rooted[0] for axis in design._axes]):
         workload_of(design._axes, mechanisms)  # Tables that answer no question are refused here.
     release = planned(design, mechanisms, at_least=at_least, rest=row, **how)
     if save is None and rounded is not None:

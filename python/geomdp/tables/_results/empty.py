@@ -103,6 +103,6 @@ def reaches_zero(counts: NDArray[Any], mechanism: Noise) -> bool:
             return False
         total -= moved * np.count_nonzero(counts == least) + max(least, 0) * np.count_nonzero(~far)
         level *= Fraction(7, 8)
-    if total > sum_tails.chernoff(rate, {1: n}, level):
+    if any(total > each for each in sum_tails.chernoffs(rate, {1: n}, level)):
         return False
     return bool(n > _FEW or total <= sum_tails.reach(rate, {1: n}, level))
