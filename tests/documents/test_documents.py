@@ -61,7 +61,7 @@ def run(text: str, name: str, flags: int = 0) -> doctest.TestResults:
         ("accuracy.md", 18),
         ("bounds.md", 8),
         ("consistency.md", 10),
-        ("reruns.md", 11),
+        ("reruns.md", 15),
     ],
 )
 def test_examples(

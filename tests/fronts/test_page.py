@@ -180,14 +180,6 @@ def test_a_page_of_too_many_rows_is_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_numbers_that_a_browser_would_round_are_refused(tmp_path: Path) -> None:
-    noisy = tables.Design({"n": [1]}).count(pd.DataFrame({"n": [1]})).release(epsilon=1)
-    noisy.counts[...] = 2**53
-    with pytest.raises(ValueError, match=r"^a page of numbers from 2\*\*53 on is not accepted"):
-        noisy.save(tmp_path / "a.html")
-    assert not list(tmp_path.iterdir())
-
-
 def test_ends_that_a_browser_would_round_are_open(tmp_path: Path) -> None:
     """Released with bounds, a table was paid and then refused, if an end was at a limit."""
     # The reach of 95% is above 2**58: a browser would show ends nearer than they are.

@@ -122,7 +122,7 @@ def test_every_cell_gets_noise_and_keeps_its_place(
         given, new = (occupied, counts[occupied]), identity.Identity(identity.fresh())
         known = tables.Design(range(size)), {(0,): mechanism}, None, 30, None
         release = steps.Release(*known, new)
-        found = steps.draw(release, "pandas", given)
+        found = steps.made(release, "pandas", steps.draw(release, given), release.identity)
         cells, noisy = np.array(found.frame["level"]), found.counts
         assert np.concatenate(mechanism.seen).tolist() == counts.tolist()
         assert cells.tolist() == np.flatnonzero(counts + 5 >= 30).tolist()

@@ -192,52 +192,6 @@ def test_every_design_can_be_published(name: str, tmp_path: Path) -> None:
             table.release(epsilon=1, at_least=20, save=tmp_path / f"groups.{end}")
 
 
-@calls
-def test_a_release_that_a_full_disk_stops_is_in_the_error(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(_: int) -> None:
-        raise OSError(errno.ENOSPC, "no space left")
-
-    budget = Budget(epsilon=1)
-    with monkeypatch.context() as patch:
-        patch.setattr(new_file.os, "fsync", full)
-        with pytest.raises(OSError, match="no space left") as caught:
-            CALLS[name](budget=budget, label="May", save=tmp_path / "x.csv")
-    assert budget.spent == [("May", 1.0)]
-    assert os.listdir(tmp_path) == []
-    [note] = caught.value.__notes__
-    assert "attribute `released`" in note
-    made = caught.value.released  # type: ignore[attr-defined]
-    made.save(tmp_path / "y.csv")
-    assert geomdp.read(tmp_path / "y.csv").id == made.id
-
-
-class Killed(BaseException):
-    """The process is gone."""
-
-
-def test_a_crash_between_booking_and_file_leaves_the_booking_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As the page about reruns says: the label is taken, and another one pays again."""
-
-    def killed(*_: Any, **__: Any) -> Any:
-        raise Killed
-
-    budget = Budget.open(tmp_path / "2026.jsonl", epsilon=2)
-    with monkeypatch.context() as patch:
-        patch.setattr(GeometricMechanism, "release", killed)
-        with pytest.raises(Killed):
-            FLAT.release(epsilon=1, budget=budget, label="May", save=tmp_path / "x.csv")
-    assert os.listdir(tmp_path) == ["2026.jsonl"]
-    assert budget.spent == [("May", 1.0)]
-    with pytest.raises(ValueError, match="label = 'May' is not accepted"):
-        FLAT.release(epsilon=1, budget=budget, label="May", save=tmp_path / "x.csv")
-    FLAT.release(epsilon=1, budget=budget, label="May, again", save=tmp_path / "x.csv")
-    assert budget.remaining == 0
-
-
 #: What takes a budget and publishes no file of a table.
 NO_FILE = {
     # It books before its own file gets its name: tests/tables/test_streams.py.

@@ -147,10 +147,10 @@ def test_two_descriptions_that_wait_are_not_chosen_from(tmp_path: Path) -> None:
     _published.write(path, columns(7, 8, 9), {"epsilon": "9"}, overwrite=True)
     _published.write(tmp_path / "y.csv", columns(1, 2, 3), {"epsilon": "1"}, overwrite=False)
     path.write_bytes((tmp_path / "y.csv").read_bytes())
-    start = f".{_published._waiting(str(path))}"
-    (tmp_path / f"{start}-1.json").write_text(text)
+    left = [Path(_published._waiting(str(path), str(n))) for n in (1, 2)]
+    left[0].write_text(text)
     assert content(path)[0] == {"epsilon": "1"}
-    (tmp_path / f"{start}-2.json").write_text(text.replace('"epsilon": "1"', '"epsilon": "2"'))
+    left[1].write_text(text.replace('"epsilon": "1"', '"epsilon": "2"'))
     with pytest.raises(ValueError, match="its rows are not those of its description"):
         _published.read(path)
 

@@ -64,7 +64,8 @@ def test_the_row_sums_the_cells_that_have_no_row(most: int) -> None:
             Rest((99,), own),  # type: ignore[arg-type]
         )
         counts = counts // 8
-        found: Any = steps.draw(release, None, (occupied, counts[occupied]))
+        drawn = steps.draw(release, (occupied, counts[occupied]))
+        found: Any = steps.made(release, None, drawn, new)
         shown = counts + shifts >= 3
         assert own.seen == [[counts[~shown].sum()]]
         assert next(iter(found._levels().values())).listed() == [*np.flatnonzero(shown), 99]

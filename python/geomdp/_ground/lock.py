@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
+from typing import BinaryIO
 
 #: How long to wait for a lock, in seconds.
 _WAIT = 30
@@ -44,7 +45,16 @@ def locked(
             time.sleep(0.005)
 
 
-def leads_to(path: str | os.PathLike[str], file: io.FileIO) -> bool:
+def tried(file: io.FileIO | BinaryIO) -> bool:
+    """Lock an open file until it is closed, unless another process or thread has the lock.
+
+    An OSError comes from a file system without locks. A process that is forked meanwhile keeps the
+    lock too, so the file is not left before both are gone.
+    """
+    return _acquired(file)
+
+
+def leads_to(path: str | os.PathLike[str], file: io.FileIO | BinaryIO) -> bool:
     """Return whether an open file has this name, still."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(file.fileno()))
@@ -55,7 +65,7 @@ def leads_to(path: str | os.PathLike[str], file: io.FileIO) -> bool:
 if sys.platform == "win32":
     import msvcrt
 
-    def _acquired(file: io.FileIO) -> bool:
+    def _acquired(file: io.FileIO | BinaryIO) -> bool:
         """Try to lock a byte behind any entry, since other processes cannot read it then."""
         file.seek(2**31 - 2)
         try:
@@ -67,7 +77,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _acquired(file: io.FileIO) -> bool:
+    def _acquired(file: io.FileIO | BinaryIO) -> bool:
         """Try to lock the file, under all its names and until this open file is closed."""
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

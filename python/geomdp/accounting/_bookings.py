@@ -252,6 +252,9 @@ class Store(Protocol):
     def spent(self) -> Spent:
         """Return what was booked."""
 
+    def settled(self) -> Spent:
+        """Return what was booked, and finish what was left half done."""
+
     def book(self, asked: Asked, decide: Decide) -> None:
         """Book a release in one step, unless `decide` refuses it or its label is taken."""
 
@@ -268,6 +271,8 @@ class Memory:
 
     def spent(self) -> Spent:
         return self._spent
+
+    settled = spent
 
     def book(self, asked: Asked, decide: Decide) -> None:
         if os.getpid() != self._process:

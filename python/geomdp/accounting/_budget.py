@@ -168,8 +168,8 @@ class Budget(Uncopied):
 
         Any number of threads and processes may open the same ledger, under any of its names, and
         spend from it. Each release is booked and on the disk before any noise is drawn, so a
-        process that is killed in between loses budget but never privacy. No file stays open between
-        calls.
+        process that is killed in between may lose budget but never privacy. Calls that save a table
+        lose neither: the same call completes what was paid for. No file stays open between calls.
 
         The ledger is a text file that only grows. It has a line of JSON for its head, for its end
         and for each release, with the label, the exact loss, the time, the groups that the release
@@ -699,3 +699,14 @@ def book_table(
             "neighbours='add-remove'"
         )
     budget._book(whole, losses, label, ids, tiers=tiers, protects=protects)
+
+
+def ledger_of(budget: Budget) -> str | None:
+    """Return the id of the ledger of a budget; None for one in memory."""
+    store = budget._store
+    return store.identity().id if isinstance(store, Ledger) else None
+
+
+def paid(budget: Budget, ids: tuple[str, ...]) -> bool:
+    """Return whether a budget has booked the release of these ids."""
+    return any(each.booking.ids == ids for each in budget._store.settled().entries)

@@ -42,6 +42,11 @@ class Ledger(Journal):
         self._spent.entries = self._items()
         return self._spent
 
+    def settled(self) -> Spent:
+        """Return what was booked, with a whole entry that a killed process left, which is final."""
+        self._append(lambda _: None)
+        return self.spent()
+
     def final(self) -> tuple[list[Entry], str]:
         """Return all final entries, and the digest of the last one, with all before it."""
         self._items()

@@ -31,7 +31,7 @@ from geomdp.tables._design import Design
 from geomdp.tables._facts import layout
 from geomdp.tables._facts.exact_sums import merged, numbered
 from geomdp.tables._facts.layout import MOST_VALUE
-from geomdp.tables._release import steps
+from geomdp.tables._release import publishing
 from geomdp.tables._release.steps import Publishing
 from geomdp.tables._release.table import Table
 
@@ -248,7 +248,7 @@ def chosen(design: Design, limit: Limit, count: _Count, **options: Unpack[Option
     facts = layout.facts(design) | {"name": "individuals" if once == 1 else "records", "l1": once}
     counted = Design({limit: given}, **{key: facts[key] for key in facts if key not in _OWN})
     # Refused before anything is read.
-    steps.prepare(counted, None, **how)
+    publishing.check(counted, **how)
     library, found = count(design, column, partial(_tally, limit, given))
     exact = merged(counted, *found)
     table = Table(counted, library, exact).release(budget=budget, **how)

@@ -16,8 +16,6 @@ from geomdp.tables._publish.formats import Column
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from geomdp.tables._facts.axes import Axes
-
 
 class Said(NamedTuple):
     """What a file says about a release beside its rows."""
@@ -41,24 +39,15 @@ def save(
 
     :meth:`Released.save` has the details.
     """
-    *_, counts = columns.values()
-    page = partial(_paged, said, counts)
+    page = partial(_paged, said)
     published.write(path, _kept(columns), said.facts, page=page, overwrite=overwrite)
 
 
 def rehearse(
-    name: str, path: Any, axes: Axes, counts: str, said: Said, *, overwrite: bool = False
+    name: str, path: Any, columns: Mapping[str, Any], said: Said, *, overwrite: bool = False
 ) -> None:
-    """Refuse what :func:`save` would refuse, whatever the counts, whose column has this name.
-
-    A row for each level of the longest column has all that a file may hold.
-    """
-    rows = np.arange(max(axes.shape, default=1))
-    columns: dict[str, Coded | NDArray[np.int64]] = {
-        axis.label: axis.coded(axis.shown[rows % axis.tree.size]) for axis in axes
-    }
-    columns[counts] = np.zeros_like(rows)
-    page = partial(_paged, said, columns[counts])
+    """Refuse what :func:`save` would refuse, whatever the counts."""
+    page = partial(_paged, said)
     published.rehearse(name, path, _kept(columns), said.facts, page, overwrite=overwrite)
 
 
@@ -69,11 +58,10 @@ def _kept(columns: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _paged(said: Said, counts: Any, rows: bytes, description: bytes) -> bytes:
+def _paged(said: Said, rows: bytes, description: bytes) -> bytes:
     """Return a page of the bytes of a CSV file and of its description."""
     if said.rows > _page.MOST_ROWS:
         raise ValueError(
             f"a page of {said.rows} rows is not accepted: at most {_page.MOST_ROWS}; save CSV"
         )
-    _page.check(counts)
     return _page.page(rows, description, said.answers())

@@ -13,7 +13,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -71,11 +71,7 @@ def write(
     parameters.check_bool("overwrite", overwrite)
     target, kind = free("path", path, overwrite=overwrite)
     whole, text = _encoded(target, kind, columns, facts, page)
-    if text is not None:
-        _write_both(str(target), whole, text, overwrite=overwrite)
-        return
-    with new_file.new_file(str(target), overwrite=overwrite) as file:
-        file.write(whole)
+    _placed(str(target), whole, text, overwrite=overwrite)
 
 
 def rehearse(
@@ -87,13 +83,19 @@ def rehearse(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Refuse all that :func:`write` would refuse, and write nothing.
+    """Refuse all that :func:`write` would refuse: write these columns beside the file, and not it.
 
     The path is a parameter of this name. Columns have all levels, and any counts.
     """
-    target, kind = free(name, path, overwrite=overwrite)
-    new_file.probe(str(target))
-    _encoded(target, kind, columns, facts, page)
+    try:
+        target, kind = free(name, path, overwrite=overwrite)
+    except FileExistsError:
+        settle(os.fspath(path))
+        raise
+    settle(str(target))
+    whole, text = _encoded(target, kind, columns, facts, page)
+    with new_file.rehearsal(str(target)) as hidden:
+        _placed(hidden, whole, text, overwrite=False)
 
 
 def free(name: str, path: Any, *, overwrite: bool = False) -> tuple[Path, Format]:
@@ -161,37 +163,77 @@ def _encoded(
     return page(rows, text), None
 
 
-def _write_both(path: str, rows: bytes, text: bytes, *, overwrite: bool) -> None:
-    """Write rows and, beside them, their description.
+def _placed(path: str, rows: bytes, text: bytes | None, *, overwrite: bool) -> None:
+    """Write a file and, beside it, the description of its rows, if it does not hold that itself.
 
     The rows take their name in one step. The description waits under a name that a reader finds,
-    until it can take its own.
+    until it can take its own. Once the rows have their name, the only way is forward.
     """
-    waiting = new_file.hidden(path, _waiting(path), ".json")
 
     @contextmanager
     def described() -> Iterator[None]:
-        with new_file.new_file(waiting) as file:
-            file.write(text)
+        if text is None:
+            yield
+            return
+        waiting = _waiting(path, Path(file.name).stem.rpartition("-")[2])
+        with new_file.new_file(waiting) as other:
+            other.write(text)
         try:
             yield
         except OSError:
             os.unlink(waiting)
             raise
-        os.replace(waiting, _beside(path))
+        with suppress(FileNotFoundError):  # Another call has done it.
+            os.replace(waiting, _beside(path))
 
     with new_file.new_file(path, overwrite=overwrite, placing=described) as file:
         file.write(rows)
     new_file.sync_folder(path)
 
 
+def settle(path: str) -> None:
+    """Complete what killed processes have left in the folder of a file, or remove it."""
+    new_file.tidy(path)
+    if os.name != "posix":
+        return
+    for each in Path(path).parent.glob(".geomdp-*-*.json"):
+        if each.with_name(f".geomdp-{each.stem.rpartition('-')[2]}.part").exists():
+            continue  # Its rows are being written.
+        with suppress(OSError):
+            if not _complete(each):
+                os.unlink(each)
+
+
+def _complete(waiting: Path) -> bool:
+    """Give a description its name if its rows have theirs; return whether it is of any use."""
+    with suppress(Exception):
+        [description] = _stated_in(waiting)
+        target, kind = formats.of("path", waiting.with_name(description["path"]), to_read=True)
+        own = waiting.stem.rpartition("-")[2]
+        if _waiting(str(target), own) != str(waiting):
+            return False
+        with _opened(target) as file:
+            if not _fits(description, file, kind):
+                return False
+            if _digest(_whole(file, "a file", _MOST_ROWS)) != description["hash"]:
+                return False
+        # Of two that fit, a reader takes none, and neither does this.
+        with suppress(ValueError):
+            if _found(target, kind)[0] != description:
+                return False
+            os.replace(waiting, _beside(str(target)))
+        return True
+    return False
+
+
 def _beside(path: str) -> str:
     return path + ".json"
 
 
-def _waiting(path: str) -> str:
-    """Return the start of the names of descriptions that wait for their own."""
-    return f"geomdp-{hashlib.sha256(os.path.basename(path).encode()).hexdigest()[:16]}"
+def _waiting(path: str, own: str) -> str:
+    """Return the name of a description that waits for its own, by what tells it from others."""
+    start = hashlib.sha256(os.path.basename(path).encode()).hexdigest()[:16]
+    return os.path.join(os.path.dirname(path), f".geomdp-{start}-{own}.json")
 
 
 def _json(description: Mapping[str, Any]) -> bytes:
@@ -265,8 +307,13 @@ def _found(path: Path, kind: Format) -> tuple[dict[str, Any], bytes]:
 
 def _stated(path: Path) -> list[dict[str, Any]]:
     """Return the description beside a file, if there is one."""
+    return _stated_in(Path(_beside(str(path))))
+
+
+def _stated_in(path: Path) -> list[dict[str, Any]]:
+    """Return the description in a file, if there is one."""
     try:
-        with _opened(Path(_beside(str(path)))) as file:
+        with _opened(path) as file:
             return [_parsed(_whole(file, "a description", _MOST_TEXT))]
     except FileNotFoundError:
         return []
@@ -275,11 +322,23 @@ def _stated(path: Path) -> list[dict[str, Any]]:
 def _left(path: Path) -> list[dict[str, Any]]:
     """Return the descriptions that killed saves of a file have left, each once."""
     left = {}
-    for each in path.parent.glob(f".{_waiting(str(path))}-*.json"):
+    for each in path.parent.glob(os.path.basename(_waiting(str(path), "*"))):
         with suppress(Exception), _opened(each) as file:
             text = _whole(file, "a description", _MOST_TEXT)
             left[text] = _parsed(text)
     return list(left.values())
+
+
+def states(path: Any, ids: Collection[str]) -> bool:
+    """Return whether a file is of a release with one of these ids."""
+    target, kind = formats.of("path", path)
+    with suppress(OSError, ValueError):
+        if kind.holds is None:
+            return _found(target, kind)[0]["geomdp"].get("id") in ids
+        with _opened(target) as file:
+            page = _whole(file, "a page", _MOST_ROWS)
+        return any(each.encode() in page for each in ids)
+    return False
 
 
 def _opened(path: Path) -> io.BufferedReader:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from geomdp._ground import notebook, parameters
 from geomdp._ground.parameters import Integer, Real
 from geomdp.tables._facts import tier_names
 from geomdp.tables._release import steps
+from geomdp.tables._release.publishing import publish
 from geomdp.tables._results.noisy_table import NoisyTable
 from geomdp.tables._results.released import rehearse
 
@@ -153,7 +155,6 @@ def release(
             None,
             epsilon=epsilon,
             corrects=replaced,
-            save=paths.get(tier.name),
             tiers=tiers,
             tier=tier,
             **how,
@@ -162,12 +163,18 @@ def release(
     ]
     finest = prepared[-1]
     stated = tuple((tier.name, epsilon) for tier, epsilon in epsilons.items())
-    alike = [each._replace(identity=finest.identity) for each in prepared]
+    library, occupied = held
 
-    def draw() -> NoisyTiers:
-        return NoisyTiers(dict(zip(tiers, steps.draw_tiers(alike, *held), strict=True)))
+    def made(drawn: Any, ids: Any) -> NoisyTiers:
+        found: Any = (
+            steps.made(each, library, [counts], *ids)
+            for each, counts in zip(prepared, drawn, strict=True)
+        )
+        return NoisyTiers(dict(zip(tiers, found, strict=True)))
 
-    return steps.publish([finest], draw, save=paths or None, tiers=stated, **how)
+    draw = partial(steps.draw_tiers, prepared, occupied)
+    zeros = [counts for each in prepared for counts in steps.zeros(each)]
+    return publish([finest], draw, made, zeros, save=paths or None, tiers=stated, **how)
 
 
 def paths_of(parameter: str, given: Any, names: Collection[str]) -> dict[str, Any]:

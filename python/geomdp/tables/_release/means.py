@@ -11,6 +11,7 @@ from geomdp._ground.uncopied import Withheld, unseen
 from geomdp.tables._answers.selection import Columns
 from geomdp.tables._release import steps
 from geomdp.tables._release.bundles import Bundle, paths_of
+from geomdp.tables._release.publishing import publish
 from geomdp.tables._results.noisy_table import NoisyTable
 
 if TYPE_CHECKING:
@@ -99,18 +100,26 @@ class SumAndCount(Withheld):
                 epsilon=total.part(each),
                 corrects=None if old is None else old[name],
                 count_id=table._count_id,
-                save=paths.get(name),
                 **how,
             )
             for name, (table, each) in tables.items()
         }
 
-        def draw() -> NoisySumAndCount:
-            held = {name: (table._library, table._occupied) for name, (table, _) in tables.items()}
-            drawn: Any = {name: steps.draw(x, *held[name]) for name, x in prepared.items()}
-            return NoisySumAndCount(drawn, self._bounds)
+        def draw() -> list[Any]:
+            held = (table._occupied for table, _ in tables.values())
+            each = zip(prepared.values(), held, strict=True)
+            return [counts for pair in each for counts in steps.draw(*pair)]
 
-        return steps.publish([*prepared.values()], draw, save=paths or None, **how)
+        def made(drawn: Any, ids: Any) -> NoisySumAndCount:
+            library = self._sums._library
+            found: Any = {
+                name: steps.made(x, library, [counts], own)
+                for (name, x), counts, own in zip(prepared.items(), drawn, ids, strict=True)
+            }
+            return NoisySumAndCount(found, self._bounds)
+
+        zeros = [counts for each in prepared.values() for counts in steps.zeros(each)]
+        return publish([*prepared.values()], draw, made, zeros, save=paths or None, **how)
 
     def __repr__(self) -> str:
         cells = notebook.many(self._sums.design.cells, "cell")

@@ -1,16 +1,15 @@
 """The steps of every release, in order: prepare, spend, draw, save.
 
-:func:`prepare` makes every refusal but the budget's, from public facts alone; those of a file too.
-:func:`publish` books the loss before any noise is drawn. Only the draws see exact counts.
+:func:`prepare` makes every refusal but those of files and of the budget, from public facts alone.
+:mod:`geomdp.tables._release.publishing` makes these, and books the loss before any noise is drawn.
+Only the draws see exact counts.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,25 +18,23 @@ from geomdp._ground import identity as _identity
 from geomdp._ground import parameters
 from geomdp._ground.identity import Identity
 from geomdp._noise import Noise, exact_loss
-from geomdp.accounting._budget import as_budget, book_table
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 from geomdp.mechanism import rehearse as rehearse_noise
 from geomdp.tables._answers.estimates import check_bounded, workload_of
 from geomdp.tables._columns.native import Library
 from geomdp.tables._facts import about as _about
-from geomdp.tables._facts import counted, layout
+from geomdp.tables._facts import layout
 from geomdp.tables._facts.exact_sums import all_nodes, check_size
 from geomdp.tables._math.workload import may_answer_nothing
-from geomdp.tables._results import empty
 from geomdp.tables._results import rest as _rest
 from geomdp.tables._results.groups import NoisyGroups, threshold
 from geomdp.tables._results.noisy_table import NoisyTable
-from geomdp.tables._results.released import Released, rehearse
+from geomdp.tables._results.released import Released
 from geomdp.tables._results.rest import Rest
 from geomdp.tiers import TierPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Mapping, Sequence
     from fractions import Fraction
     from os import PathLike
 
@@ -48,7 +45,6 @@ if TYPE_CHECKING:
     from geomdp.tables._math.products import Block
 
 _Ints: TypeAlias = NDArray[np.int64]
-_Made = TypeVar("_Made", bound="Saveable")
 #: Cells at a time: they fit in the cache, and are enough for threads.
 _CHUNK = 2**20
 _NO_CELLS = np.empty(0, np.int64)
@@ -71,13 +67,6 @@ class Publishing(TypedDict, total=False):  # numpydoc ignore=PR02
     save: str | PathLike[str] | Mapping[str, str | PathLike[str]] | None
     rounded: Integer | None
     about: Mapping[str, str] | None
-
-
-class Saveable(Protocol):
-    """What can be saved: a release, or several that are made together."""
-
-    def save(self, path: Any, *, rounded: Any) -> None:
-        """Write it to a file, or to several."""
 
 
 class Release(NamedTuple):
@@ -122,8 +111,6 @@ def prepare(
     at_least: Any = None,
     rest: Any = None,
     tiers: Any = None,
-    save: Any = None,
-    rounded: Any = None,
     **how: Any,
 ) -> Release:
     """Return a release, after all checks that public facts allow, those of its plans too."""
@@ -146,13 +133,15 @@ def prepare(
             rehearse_noise(as_mechanism(each), _NO_CELLS)  # and one that cannot draw.
     if at_least is None and may_answer_nothing([axis.rooted[0] for axis in design._axes]):
         workload_of(design._axes, mechanisms)  # Tables that answer no question are refused here.
-    release = planned(design, mechanisms, at_least=at_least, rest=row, **how)
-    if save is None and rounded is not None:
-        raise TypeError("rounded is for save: only files are rounded")
-    if save is not None:
-        counts = np.zeros(int(row is not None), np.int64) if at_least else _no_counts(design)
-        rehearse(_published(release, None, counts, _NO_CELLS), save, rounded)
-    return release
+    return planned(design, mechanisms, at_least=at_least, rest=row, **how)
+
+
+def zeros(release: Release) -> list[_Ints]:
+    """Return a draw of zeros: of a whole table, or of no groups."""
+    if release.at_least is not None:
+        return [np.zeros(int(release.rest is not None), np.int64), _NO_CELLS]
+    design = release.design
+    return [np.zeros(design.shape if design.tables is None else design.cells, np.int64)]
 
 
 def _check_bounds(design: Layout, bounds: Sequence[tuple[int, int]]) -> None:
@@ -170,10 +159,6 @@ def _check_bounds(design: Layout, bounds: Sequence[tuple[int, int]]) -> None:
     check_bounded(design._axes)
 
 
-def _no_counts(design: Layout) -> _Ints:
-    return np.zeros(design.shape if design.tables is None else design.cells, np.int64)
-
-
 def planned(
     design: Layout,
     mechanisms: Mapping[Block, Noise],
@@ -183,7 +168,9 @@ def planned(
     corrects: Any = None,
     about: Any = None,
     count_id: str | None = None,
-    budget: Any = None,  # noqa: ARG001 (it is asked when all is planned)
+    budget: Any = None,  # noqa: ARG001 (it and files are asked when all is planned)
+    save: Any = None,  # noqa: ARG001
+    rounded: Any = None,  # noqa: ARG001
     at_least: int | None = None,
     **facts: Any,
 ) -> Release:
@@ -202,58 +189,29 @@ def planned(
     return Release(design, mechanisms, label, at_least, count, identity, about=said, **facts)
 
 
-def publish(
-    prepared: Sequence[Release],
-    draw: Callable[[], _Made],
-    *,
-    budget: Any = None,
-    save: Any = None,
-    rounded: Any = None,
-    tiers: tuple[tuple[str, Fraction], ...] = (),
-    **_: Any,
-) -> _Made:
-    """Book some prepared releases together, or refuse them; then draw them, and save them.
+def draw(release: Release, occupied: tuple[_Ints, _Ints]) -> list[_Ints]:
+    """Return noisy counts, given the distinct cells with records, in order, and theirs.
 
-    Of tiers, the release is that of the finest one, and each is stated by name.
+    Those of groups are followed by their cells.
     """
-    whole: Fraction | float = 0
-    losses: Counter[Fraction | float] = Counter()
-    for each in prepared:
-        one, many = each.losses()
-        whole, losses = whole + one, losses + many
-    parameters.ask_about_percent(whole)
-    if budget is not None:
-        counts = Counter([whole]) if whole == math.inf else losses
-        ids = tuple(each.identity.id for each in prepared)
-        how: dict[str, Any] = {"protects": counted.protects(prepared[0].design), "tiers": tiers}
-        book_table(as_budget(budget), whole, counts, prepared[0].label, ids, **how)
-    return saved(draw(), save, rounded)
-
-
-def draw(
-    release: Release, library: Library | None, occupied: tuple[_Ints, _Ints]
-) -> NoisyTable | NoisyGroups:
-    """Return the published counts, given the distinct cells with records, in order, and theirs."""
     if release.at_least is not None:
         cells, noisy = _reaching(release, release.at_least, occupied)
         if release.rest is not None:
             # The choice is made: what it left out is one sum, whichever groups these are.
             left = release.rest.mechanism.release(_rest.summed(occupied, cells))
             noisy = np.append(noisy, left)
-        return _published(release, library, noisy, cells)
+        return [noisy, cells]
     exact = all_nodes(release.design, occupied)
     parts = release.design._parts
     noisy = np.empty_like(exact)
     for block, each in release.mechanisms.items():
         part = parts[block]
         noisy[part] = as_mechanism(each).release(exact[part], threads=release.threads)
-    return _published(release, library, noisy, _NO_CELLS)
+    return [noisy]
 
 
-def draw_tiers(
-    tiers: Sequence[Release], library: Library | None, occupied: tuple[_Ints, _Ints]
-) -> list[Any]:
-    """Return the tables of all tiers of one table, which are given from the coarsest on."""
+def draw_tiers(tiers: Sequence[Release], occupied: tuple[_Ints, _Ints]) -> list[_Ints]:
+    """Return the noisy counts of all tiers of one table, which are given from the coarsest on."""
     finest = tiers[-1]
     exact, parts = all_nodes(finest.design, occupied), finest.design._parts
     noisy = [np.empty_like(exact) for _ in tiers]
@@ -263,44 +221,20 @@ def draw_tiers(
         drawn = own.tiers(exact[parts[block]], each._epsilons[:-1], threads=finest.threads)
         for whole, counts in zip(noisy, drawn.values(), strict=True):
             whole[parts[block]] = counts
-    return [
-        _published(each, library, counts, _NO_CELLS)
-        for each, counts in zip(tiers, noisy, strict=True)
-    ]
+    return noisy
 
 
-def _published(
-    release: Release, library: Library | None, noisy: _Ints, cells: _Ints
+def made(
+    release: Release, library: Library | None, drawn: Sequence[_Ints], identity: Identity
 ) -> NoisyTable | NoisyGroups:
-    """Return a release with these noisy counts, of groups if it has a threshold."""
+    """Return a release of what was drawn, of groups if it has a threshold."""
+    noisy, *cells = drawn
     known = release.design, release.mechanisms, release.label, library, noisy
-    identity, at_least, about = release.identity, release.at_least, release.about
+    at_least, about = release.at_least, release.about
     if at_least is None:
         return NoisyTable(*known, identity=identity, about=about, tier=release.tier)
-    groups = partial(NoisyGroups, *known, cells=cells, at_least=at_least, identity=identity)
+    groups = partial(NoisyGroups, *known, cells=cells[0], at_least=at_least, identity=identity)
     return groups(rest=release.rest, about=about)
-
-
-def saved(made: _Made, path: Any, rounded: Any = None) -> _Made:
-    """Return a release that is booked, after it is saved to a path that was rehearsed, or None.
-
-    A warning that it may be of no record is an error where users made it one.
-    """
-    try:
-        if path is not None:
-            made.save(path, rounded=rounded)
-        # Of tiers the finest, and of sums and counts the counts.
-        last: Any = [*made.values()][-1] if isinstance(made, Mapping) else made
-        axes, whole = last._columns_without_records()
-        empty.warn(axes, whole=whole)
-    except BaseException as error:
-        error.__dict__["released"] = made
-        error.add_note(
-            "The release is booked. It is the attribute `released` of this error: save it to "
-            "another file"
-        )
-        raise
-    return made
 
 
 def _reaching(

@@ -17,6 +17,7 @@ from geomdp.tables._columns.native import Library
 from geomdp.tables._facts.exact_sums import all_nodes
 from geomdp.tables._release import bundles, steps
 from geomdp.tables._release.bundles import NoisyTiers
+from geomdp.tables._release.publishing import publish
 from geomdp.tables._release.top import Searched
 from geomdp.tables._results.groups import NoisyGroups
 from geomdp.tables._results.noisy_table import NoisyTable
@@ -184,9 +185,9 @@ class Table(Searched):
             A file to publish the release to, as :meth:`NoisyTable.save` does. Everything that can
             be wrong with it is refused before anything is booked: its folder, its ending, a missing
             library, levels that it cannot keep, and an existing file of that name, so a second run
-            of the same program pays nothing. If the disk fails after that, the error has the
-            release as its attribute ``released``. With `tiers`, a mapping from their names to a
-            file for each.
+            of the same program pays nothing. If a run is interrupted after the booking, the same
+            call publishes what was paid for. If the disk fails, the error has the release as its
+            attribute ``released``. With `tiers`, a mapping from their names to a file for each.
         rounded : int, optional
             With `save`, publish multiples of this number, such as 5 or 10, as
             :meth:`NoisyTable.save` does. The returned table has the noisy counts before rounding.
@@ -231,8 +232,12 @@ class Table(Searched):
             return bundles.release(design, (self._library, self._occupied), tiers, **how)
         how |= {"epsilon": epsilon, "at_least": at_least, "rest": rest}
         given = steps.prepare(design, mechanism, **how)
-        noisy = partial(steps.draw, given, self._library, self._occupied)
-        return steps.publish([given], noisy, **how)
+
+        def made(drawn: Any, ids: Any) -> NoisyTable | NoisyGroups:
+            return steps.made(given, self._library, drawn, *ids)
+
+        draw = partial(steps.draw, given, self._occupied)
+        return publish([given], draw, made, steps.zeros(given), **how)
 
     def __repr__(self) -> str:
         levels = ", ".join(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -20,8 +19,9 @@ from geomdp.tables._columns.native import Coded, Library
 from geomdp.tables._math import largest
 from geomdp.tables._pictures import charts
 from geomdp.tables._release import steps as _release
+from geomdp.tables._release.publishing import publish
 from geomdp.tables._results.groups import MOST_CELLS
-from geomdp.tables._results.released import Released, rehearse
+from geomdp.tables._results.released import Released
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -281,19 +281,19 @@ class Searched(Withheld):
                 f"a column {RANK!r} is not accepted, since the ranks have it: rename it"
             )
         how: dict[str, Any] = dict(publishing)
-        saving = {name: how.pop(name, None) for name in ("save", "rounded")}
         mechanisms = {design.blocks[-1]: mechanism}
         given = _release.planned(design, mechanisms, count_id=self._count_id, named=number, **how)
         known = design, mechanisms, given.label, self._library
-        named = partial(Top, *known, identity=given.identity, about=given.about)
-        if saving["save"] is not None:
-            rehearse(named(cells=np.arange(number)), saving["save"], saving["rounded"])
 
-        def draw() -> Top:
-            found = top_among(mechanism, self._occupied, base_cells(design), number, given.threads)
-            return named(cells=found)
+        def draw() -> list[NDArray[np.int64]]:
+            cells = base_cells(design)
+            return [top_among(mechanism, self._occupied, cells, number, given.threads)]
 
-        return _release.publish([given], draw, budget=how.get("budget"), **saving)
+        def made(drawn: Any, ids: Any) -> Top:
+            [cells], [identity] = drawn, ids
+            return Top(*known, cells=cells, identity=identity, about=given.about)
+
+        return publish([given], draw, made, [np.arange(number)], **how)
 
 
 class Searchable:

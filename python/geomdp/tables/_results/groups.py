@@ -339,6 +339,15 @@ class NoisyGroups(Released):
             if axis.other and set(places.tolist()) <= {axis.nodes.index(axis.other[0])}
         ], False
 
+    def _rehearsed(self) -> dict[str, Any]:
+        """Return a row for each level of the longest column: nobody knows which groups appear."""
+        axes = self.design._axes
+        rows = np.arange(max(axes.shape, default=1))
+        columns: dict[str, Any] = {
+            axis.label: axis.coded(axis.shown[rows % axis.tree.size]) for axis in axes
+        }
+        return columns | {self._name: np.zeros_like(rows)}
+
     def _answers(self) -> dict[str, Any]:
         """Return the ends of the intervals by confidence."""
 

@@ -143,6 +143,10 @@ class Released:
         """Return the columns of the frame."""
         return {**self._levels(), self._name: self._rows(self._values)}
 
+    def _rehearsed(self) -> dict[str, Any]:
+        """Return the columns of a release of zeros, with all that a file may hold."""
+        return self._columns()
+
     @property
     def _name(self) -> str:
         """The name of the last column."""
@@ -376,4 +380,4 @@ def rehearse(
     """Refuse a file to which a release cannot be saved, whatever its counts."""
     made = release._to_multiples(rounded)
     said = made._said(certificate=False)
-    described.rehearse(name, path, made.design._axes, made._name, said, overwrite=overwrite)
+    described.rehearse(name, path, made._rehearsed(), said, overwrite=overwrite)

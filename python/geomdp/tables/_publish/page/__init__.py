@@ -37,12 +37,6 @@ def level(confidence: float) -> Fraction:
     return 1 - Fraction(str(confidence)) / 100
 
 
-def check(counts: Any) -> None:
-    """Refuse counts that a browser would round."""
-    if np.any(np.abs(np.asarray(counts, float)) >= _MOST_NUMBER):
-        raise ValueError("a page of numbers from 2**53 on is not accepted: save CSV")
-
-
 def intervals(
     ends: Callable[[Fraction, bool], tuple[NDArray[Any], NDArray[Any]]],
 ) -> dict[str, Any]:

@@ -69,6 +69,8 @@ const rows = lines.map((cells, place) => ({
   place,
   texts: cells.slice(0, -1).map((cell, at) => shownLevel(unescaped(cell), at)),
   count: Number(cells.at(-1)),
+  // As a number, a large count is rounded.
+  exact: BigInt(cells.at(-1)),
   cell: held.cells === null || held.cells[place] === "1",
 }));
 const ranked = facts.top !== null;
@@ -126,7 +128,7 @@ function sum(places, confidence, parts = 1) {
   const total = places.reduce((whole, place) => whole + rows[place].count, 0);
   const t = reachOf(places.length, (100 - confidence) / 100 / parts);
   if (t === null || !Number.isSafeInteger(total)) {
-    return { why: "this noise is too wide for a browser: ask the Python library" };
+    return { why: "these numbers are too large for a browser: ask the Python library" };
   }
   const [lower, upper] = [total - t, total + t].map((end) => Math.max(end, least));
   return { estimate: total, reach: t, lower, upper };
@@ -311,7 +313,7 @@ function line(row, range) {
   if (ranked) cells.push(element("td", { class: "number" }, shown(row.count)));
   else {
     const found = answer(row, state.confidence);
-    cells.push(element("td", { class: "number" }, shown(found[0])));
+    cells.push(element("td", { class: "number" }, shown(held.estimates === null ? row.exact : found[0])));
     cells.push(element("td", { class: "number" }, between({ lower: found[1], upper: found[2] })));
     cells.push(element("td", { class: "wide" }, picture(found, range)));
   }
