@@ -1,0 +1,241 @@
+"""Groups of a domain that nobody can go through: noise for occupied cells, and a few empty ones.
+
+Occupied cells get noise whose tail is right at any distance. Independently of the data, a Poisson
+number of points falls on uniform places of the domain, and those on empty cells appear with the
+noise that a threshold would leave them (``docs/proofs.md``, section 21). So the time is that of the
+occupied cells, and of the empty cells that appear.
+
+A plan states both, in public numbers. :func:`reach` and :func:`points` draw.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Sequence
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp._ground import decimals
+from geomdp.samplers import sample_bernoulli, sample_geometric
+
+_Ints: TypeAlias = NDArray[np.int64]
+_MOST = np.iinfo(np.int64).max
+#: The total variation of a block, and the relative errors of numbers of points and of places.
+_TAPE, _POINTS, _PLACES = Decimal(2) ** -100, Decimal(2) ** -96, Decimal(2) ** -100
+#: The bits of a place beyond those of their number, and of a mean.
+_MORE_BITS, _MEAN_BITS = 100, 128
+#: No domain needs a lower tail than exp(-_FAR), which points have for all greater thresholds.
+_FAR = 800
+#: A block ends at a tail of this many bits, so that few noises need a second one; that of a small
+#: rate sooner, as its single values are rare.
+_BLOCK, _SHORT_BLOCK, _SMALL = 32, 4, Fraction(1, 100)
+#: At a greater rate, noise is drawn at this one: then one count in 10^13 gets any.
+_GREATEST = Fraction(30)
+#: At a lower rate than this, errors of blocks add up to more than the room.
+_LEAST = Fraction(1, 10**8)
+#: The part of the rate that is left for what is not exact.
+_ROOM = Decimal(2) ** -24
+
+
+class Class(NamedTuple):
+    """Cells with one threshold, and the points that fall on them."""
+
+    #: On how many places points may fall, those of other classes' cells among them.
+    places: int
+    #: The least value of a point. Of greater thresholds, a point's value may be below.
+    threshold: int
+    #: The mean number of points, exactly.
+    mean: Fraction
+
+    @property
+    def words(self) -> int:
+        """How many words of 64 random bits make a place."""
+        return -(-(self.places.bit_length() + _MORE_BITS) // 64)
+
+    def place(self, words: Sequence[int]) -> int:
+        """Return the place that uniform words of 64 bits make, the greatest ones first."""
+        number = 0
+        for word in words:
+            number = number << 64 | word
+        return number * self.places >> 64 * len(words)
+
+
+class Plan(NamedTuple):
+    """Noise that is right relative to each of its probabilities, and points of each class."""
+
+    #: The rate that the noise is proved for: the nominal one, or a lower one.
+    rate: Fraction
+    #: The probability that a trial ends the noise, a float64; the rest of 1 is the decay a.
+    stop: float
+    #: The greatest number of trials of a block.
+    block: int
+    #: The probability that noise falls, a float64.
+    fall: float
+    #: A bound of ``|ln P(G = g + 1) / P(G = g) - ln a|``.
+    theta: Decimal
+    classes: tuple[Class, ...]
+
+    @property
+    def sampled_rate(self) -> float:
+        """The rate that is drawn, ``-ln a``."""
+        return -math.log1p(-self.stop)
+
+
+@lru_cache
+def plan_of(rate: Fraction, classes: tuple[tuple[int, int], ...]) -> Plan:
+    """Return the plan for classes of a number of places and a threshold, or refuse it.
+
+    (C1) and (C2) are conditions of ``docs/proofs.md``, section 21.
+    """
+    noise = _noise(rate)
+    return noise._replace(classes=tuple(_class(noise, *each) for each in classes))
+
+
+def spurious(rate: Fraction, places: int, at_least: int) -> float:
+    """Return the expected number of empty places that reach a threshold, if all are empty.
+
+    It is above the exact number by less than a part of ``2**-48``.
+    """
+    noise = _noise(rate)
+    near = _class(noise, places, at_least)
+    # A place with several points appears once. Neither number of a large domain is a float.
+    mu = float(near.mean / places)
+    once = -math.expm1(-mu) / mu if mu else 1.0
+    beyond = math.exp(-(at_least - near.threshold) * noise.sampled_rate)
+    return float(near.mean) * once * beyond * (1 + 2**-50)
+
+
+def least_threshold(rate: Fraction, places: int, most: Fraction) -> int:
+    """Return the least threshold that at most this many empty places are expected to reach."""
+    step = _noise(rate).sampled_rate
+    # The number is about places * rho * a**(T - 1), and no less than this by a part of 10^-3.
+    lost = math.log(places) - math.log(most) - math.log1p(math.exp(-step)) - 0.001
+    found = max(1, math.floor(lost / step))
+    while spurious(rate, places, found) > most:
+        found += 1
+    return found
+
+
+@lru_cache
+def _noise(rate: Fraction) -> Plan:
+    """Return the noise of a nominal rate, or refuse it: condition (C1)."""
+    rate = min(rate, _GREATEST)
+    with localcontext(decimals.context(80)):
+        r = decimals.of(rate)
+        stop = decimals.down(1 - (-(r - _ROOM * min(r, Decimal(1)))).exp())
+        a = 1 - decimals.of(Fraction(stop))
+        bits = _BLOCK if rate >= _SMALL else _SHORT_BLOCK
+        block = max(1, int(bits * Decimal(2).ln() / -a.ln()))
+        kappa = _TAPE / min((1 - a) * a ** (block - 1), a**block)
+        fall, theta = float(a / (1 + a)), 4 * kappa
+        sign = (decimals.of(1 / Fraction(fall)) - 1).ln()
+        if rate < _LEAST or kappa > Decimal(1) / 4 or -a.ln() + theta > r or abs(sign) > r:
+            raise ValueError(_no_plan(rate))
+    return Plan(rate, stop, block, fall, theta, ())
+
+
+def _no_plan(rate: Fraction) -> str:
+    return (
+        f"at_least has no noise of rate {float(rate):.3g}, epsilon by sensitivity: give a rate of "
+        f"{float(_LEAST):g} or more"
+    )
+
+
+def _class(noise: Plan, places: int, at_least: int) -> Class:
+    """Return a class with the least mean that condition (C2) allows, or refuse it."""
+    near = min(at_least, math.ceil(_FAR / noise.sampled_rate))
+    digits = places.bit_length() * 0.302 + near * float(noise.rate) * 0.435
+    with localcontext(decimals.context(80 + int(2 * digits))):
+        r, a = decimals.of(noise.rate), 1 - decimals.of(Fraction(noise.stop))
+        rho, far = 1 - decimals.of(Fraction(noise.fall)), near - 1
+        e, ideal, off = r.exp(), rho * a**far, (noise.theta * far).exp()
+        high, low = ideal * off, ideal / off
+        # The relative errors of the numbers of points and of places.
+        error = (1 + _POINTS) * (1 + _PLACES) - 1
+        least = max(high / e, 1 - e * (1 - high))
+        mean = _rounded(Fraction(-(1 - least).ln() / (1 - error) * (1 + _POINTS) * places))
+        mu = decimals.of(mean / places)
+        shown = [1 - (-mu * (1 + off)).exp() for off in (-error, error)]
+        if not (least <= shown[0] and shown[1] <= min(e * low, 1 - (1 - low) / e)):
+            raise ValueError(_no_plan(noise.rate))
+    return Class(places, near, mean)
+
+
+def _rounded(mean: Fraction) -> Fraction:
+    """Return a number of few bits, above by at most ``2**-126`` of it."""
+    shift = _MEAN_BITS - decimals.bits(mean)
+    scale = Fraction(2) ** shift
+    return math.ceil(mean * scale) / scale
+
+
+def reach(plan: Plan, counts: _Ints, thresholds: _Ints, number: int) -> _Ints:
+    """Return counts above 0 with noise, and 0 for those that do not reach their threshold.
+
+    Noise is drawn for a public number of counts, or for all of them if there are more.
+    """
+    size = max(number, counts.size)
+    noise, falls = _geometric(plan, size), sample_bernoulli(plan.fall, size=size)
+    noise, falls = noise[: counts.size], falls[: counts.size]
+    noisy = np.where(falls, counts - 1 - noise, counts + np.minimum(noise, _MOST - counts))
+    return np.where(noisy >= thresholds, noisy, 0)
+
+
+def points(plan: Plan) -> list[tuple[_Ints, NDArray[np.uint64]]]:
+    """Return the values of the points of each class, and for each point the words of its place."""
+    found = []
+    for each in plan.classes:
+        values = _geometric(plan, size := _number(each.mean))
+        values = each.threshold + np.minimum(values, _MOST - each.threshold)
+        random = np.frombuffer(secrets.token_bytes(8 * size * each.words), np.uint64)
+        found.append((values, random.reshape(size, each.words)))
+    return found
+
+
+def _geometric(plan: Plan, size: int) -> _Ints:
+    """Return geometric numbers, block by block."""
+    found, left = np.zeros(size, np.int64), np.arange(size)
+    while left.size:
+        more = sample_geometric(plan.stop, size=left.size, trials=plan.block + 1) - 1
+        found[left] += np.minimum(more, _MOST - found[left])
+        left = left[more == plan.block]
+    return found
+
+
+def _number(mean: Fraction) -> int:
+    """Return a Poisson number, right relative to each of its probabilities.
+
+    It is a sum of numbers with a mean of at most 1. Each is counted up, and the probability to go
+    on from k has at least 98 bits after its first.
+    """
+    parts = max(1, math.ceil(mean))
+    each, found = _rounded(mean / parts), 0
+    for _ in range(parts):
+        k = 0
+        while True:
+            bits, most = _hazard(each, k)
+            if secrets.randbits(bits) >= most:
+                break
+            k += 1
+        found += k
+    return found
+
+
+@lru_cache(4096)
+def _hazard(mean: Fraction, k: int) -> tuple[int, int]:
+    """Return a number of bits, and P(K > k | K >= k) over this power of two."""
+    total, term, j = Fraction(1), Fraction(1), 0
+    while term * 2**160 > mean / (k + 1):
+        j += 1
+        term = term * mean / (k + j)
+        if j > 4:
+            term = Fraction(math.floor(term * 2**1600), 2**1600)
+        total += term
+    going = 1 - 1 / total
+    bits = 100 - decimals.bits(going)
+    return bits, round(going * 2**bits)
