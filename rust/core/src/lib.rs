@@ -32,8 +32,8 @@
 //!   pure function of plan, tape and counts that never branches on a secret. [`fold`] reflects
 //!   noise at the bounds. [`keyed`] derives each count's tape from a key and the count's ids, for
 //!   engines that may run a task twice. [`top`] finds the largest
-//!   noisy counts, and [`tiers`] releases counts at several rates. [`bernoulli`] is the
-//!   constant-time bit sampler.
+//!   noisy counts, [`tiers`] releases counts at several rates, and [`groups`] those that reach a threshold in a
+//!   domain that nobody can list. [`bernoulli`] is the constant-time bit sampler.
 //! * `reference`: the exact distribution that a plan samples, and the linear algorithm of the
 //!   source notes.
 //!
@@ -63,7 +63,7 @@ mod reference;
 
 pub use draw::kernel::{Backend, Count, Kernel};
 pub use draw::lanes::LANES;
-pub use draw::{Draws, bernoulli, features, fold, keyed, tape, tiers, top, wipe};
+pub use draw::{Draws, bernoulli, features, fold, groups, keyed, tape, tiers, top, wipe};
 pub use error::Error;
 pub use mechanism::Mechanism;
 #[cfg(feature = "reference")]

@@ -8,6 +8,8 @@
 
 use crate::to_py;
 
+use geomdp_core::groups;
+use geomdp_core::keyed::ReleaseKey;
 use geomdp_core::tape::key_from_os;
 use geomdp_core::top::Best;
 use geomdp_core::wipe::{clear_registers, without_trace};
@@ -111,6 +113,18 @@ impl<T: Element> Items<T> {
         unsafe {
             let items = self.buffer.buf_ptr().cast::<T>().add(start);
             items.copy_from_nonoverlapping(chunk.as_ptr(), chunk.len());
+        }
+    }
+}
+
+impl<T: Element + Default> Items<T> {
+    /// Overwrites the items of a range with 0.
+    fn clear(&self, range: Range<usize>) {
+        for start in range.clone().step_by(CHUNK) {
+            self.write(
+                start,
+                &[T::default(); CHUNK][..CHUNK.min(range.end - start)],
+            );
         }
     }
 }
@@ -242,13 +256,41 @@ where
         }
         Ok(())
     };
-    let undo = |range: Range<usize>| {
-        for start in range.clone().step_by(CHUNK) {
-            let none = &[T::default(); CHUNK][..CHUNK.min(range.end - start)];
-            outs.iter().for_each(|out| out.write(start, none));
-        }
-    };
+    let undo = |range: Range<usize>| outs.iter().for_each(|out| out.clear(range.clone()));
     in_slices(py, len, progress, threads_for(len, threads), work, undo)
+}
+
+/// Adds noise to the counts of cells, and writes 0 for those below their thresholds: see
+/// [`groups::Noise::reach`]. All arrays are equally long.
+pub(crate) fn reach(
+    py: Python<'_>,
+    noise: &groups::Noise,
+    key: &ReleaseKey,
+    [counts, thresholds, out]: &[Items<i64>; 3],
+    threads: usize,
+) -> PyResult<()> {
+    let len = counts.len();
+    if [thresholds.len(), out.len()] != [len; 2] || out.buffer.readonly() {
+        return Err(PyValueError::new_err(
+            "out must be writable, and all arrays equally long",
+        ));
+    }
+    let work = |range: Range<usize>| {
+        let mut own = Zeroizing::new([[0; CHUNK]; 2]);
+        for start in range.clone().step_by(CHUNK) {
+            let [own, least] = own
+                .each_mut()
+                .map(|part| &mut part[..CHUNK.min(range.end - start)]);
+            counts.read(start, own);
+            thresholds.read(start, least);
+            noise.reach(key, start, own, least)?;
+            out.write(start, own);
+        }
+        Ok(())
+    };
+    in_slices(py, len, None, threads_for(len, threads), work, |range| {
+        out.clear(range)
+    })
 }
 
 /// Draws the places of the `k` largest of `len` noisy counts. `read` writes the counts from an index

@@ -2,8 +2,8 @@
 
 use crate::to_py;
 use geomdp_core::distribution::{Distribution, least_epsilon};
-use geomdp_core::plan::Certificate;
 use geomdp_core::plan::tiers::Tier;
+use geomdp_core::plan::{Certificate, Plan};
 use geomdp_core::{Kernel, Rate};
 use num_bigint::BigUint;
 use pyo3::prelude::*;
@@ -11,6 +11,19 @@ use pyo3::types::PyDict;
 
 fn pair(rate: &Rate) -> (&BigUint, &BigUint) {
     (rate.num(), rate.den())
+}
+
+/// The weight of each digit, its own words and its thresholds.
+pub(crate) fn digits(plan: &Plan) -> Vec<(u64, usize, Vec<BigUint>)> {
+    (plan.digits().iter())
+        .map(|digit| {
+            (
+                digit.weight(),
+                digit.limbs(),
+                digit.thresholds(plan.limb_bits()),
+            )
+        })
+        .collect()
 }
 
 /// Returns a dictionary whose keys are the fields of `geomdp.Certificate`, of a kernel whose tables
@@ -24,21 +37,10 @@ pub(crate) fn of<'py>(
     kernel.check_tables();
     let plan = kernel.plan();
     let fields = PyDict::new(py);
-    let digits: Vec<_> = plan
-        .digits()
-        .iter()
-        .map(|digit| {
-            (
-                digit.weight(),
-                digit.limbs(),
-                digit.thresholds(plan.limb_bits()),
-            )
-        })
-        .collect();
     fields.set_item("rate", rate.map(pair))?;
     fields.set_item("range", plan.range())?;
     fields.set_item("limb_bits", plan.limb_bits())?;
-    fields.set_item("digits", digits)?;
+    fields.set_item("digits", digits(plan))?;
     fields.set_item("words_per_draw", plan.words())?;
     fields.set_item("floor_value_bits", plan.floor_value_bits())?;
     let numbers = plan.certificate();

@@ -21,15 +21,16 @@ use arrays::{Items, Memory};
 use geomdp_core::bernoulli::Bernoulli;
 use geomdp_core::keyed::AddressedDraws;
 use geomdp_core::plan::Plan;
+use geomdp_core::plan::hazards::Mean;
 use geomdp_core::tape::{Tape, key_from_os};
 use geomdp_core::wipe::without_trace;
-use geomdp_core::{Backend, Count, Draws, Error, Kernel, Rate, features, with_count_types};
+use geomdp_core::{Backend, Count, Draws, Error, Kernel, Rate, features, groups, with_count_types};
 use num_bigint::BigUint;
 use pyo3::IntoPyObjectExt;
 use pyo3::buffer::{Element, ElementType};
 use pyo3::exceptions::{PyOSError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 use zeroize::Zeroizing;
 
 fn to_py(error: Error) -> PyErr {
@@ -413,6 +414,71 @@ fn release_not_private(
     })
 }
 
+/// The noise of groups of a domain that nobody can list.
+#[pyclass(frozen, module = "geomdp._core")]
+struct Groups {
+    inner: groups::Noise,
+}
+
+#[pymethods]
+impl Groups {
+    #[new]
+    fn new(stop: f64, block: u64, fall: f64, blocks: u32) -> PyResult<Self> {
+        let inner = groups::Noise::new(stop, block, fall, blocks).map_err(to_py)?;
+        Ok(Self { inner })
+    }
+
+    /// Writes the noisy counts that reach their thresholds to a buffer, and 0 for all others: see
+    /// [`groups::Noise::reach`].
+    fn reach(
+        &self,
+        py: Python<'_>,
+        key: &keyed::ReleaseKey,
+        counts: &Bound<'_, PyAny>,
+        thresholds: &Bound<'_, PyAny>,
+        out: &Bound<'_, PyAny>,
+        threads: usize,
+    ) -> PyResult<()> {
+        let arrays = [Items::of(counts)?, Items::of(thresholds)?, Items::of(out)?];
+        let draw = |key: &_| arrays::reach(py, &self.inner, key, &arrays, threads);
+        without_trace(|| key.with(draw))
+    }
+
+    /// The values of the points of a class, as int64, and so many words for the place of each, as
+    /// uint64. All are in the order of this machine's bytes.
+    #[allow(clippy::too_many_arguments)]
+    fn points<'py>(
+        &self,
+        py: Python<'py>,
+        key: &keyed::ReleaseKey,
+        class: u32,
+        threshold: i64,
+        parts: u64,
+        mean: (BigUint, u64),
+        words: usize,
+    ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+        without_trace(|| {
+            key.with(|key| {
+                let draw = || {
+                    let mean = Mean::new(mean.0, mean.1)?;
+                    let mut points = groups::Points::new(class, threshold, parts, mean)?;
+                    points.draw(&self.inner, key, words)
+                };
+                let (values, places) = draw().map_err(to_py)?;
+                let bytes = |items: &[[u8; 8]]| PyBytes::new(py, items.as_flattened());
+                let values: Vec<_> = values.iter().map(|value| value.to_ne_bytes()).collect();
+                let places: Vec<_> = places.iter().map(|word| word.to_ne_bytes()).collect();
+                Ok((bytes(&values), bytes(&places)))
+            })
+        })
+    }
+
+    /// The digits of a block, with the words of each draw.
+    fn digits(&self) -> Vec<(u64, usize, Vec<BigUint>)> {
+        certificate::digits(self.inner.plan())
+    }
+}
+
 /// Fills a buffer of int64 with the numbers of trials up to the first success.
 #[pyfunction]
 fn sample_geometric(
@@ -464,7 +530,7 @@ mod _core {
     use super::rows::{Rows, columns};
     #[pymodule_export]
     use super::{
-        Folded, Mechanism, Tiers, kernel, release_not_private, sample_bernoulli, sample_geometric,
-        tiers_not_private,
+        Folded, Groups, Mechanism, Tiers, kernel, release_not_private, sample_bernoulli,
+        sample_geometric, tiers_not_private,
     };
 }

@@ -49,6 +49,14 @@ impl Bernoulli {
         })
     }
 
+    /// The bit that is 1 if a number of as many words, the most significant first, is below these.
+    pub(crate) fn with_threshold(threshold: Vec<u64>) -> Self {
+        Self {
+            threshold,
+            certain: 0,
+        }
+    }
+
     /// Words of tape for one bit: 1 for ordinary probabilities, more for those with a bit below
     /// `2^-64`, and 17 for the smallest.
     #[must_use]

@@ -8,6 +8,7 @@ mod cipher;
 mod counter_mode;
 pub(crate) mod ct;
 pub mod fold;
+pub mod groups;
 pub mod kernel;
 pub mod keyed;
 pub mod lanes;

@@ -8,6 +8,7 @@
 
 mod certificate;
 pub(crate) mod digit;
+pub mod hazards;
 pub(crate) mod layout;
 mod thresholds;
 pub mod tiers;

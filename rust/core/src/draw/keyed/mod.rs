@@ -82,7 +82,7 @@ impl ReleaseKey {
 
     /// Derives a key for a purpose, by the key derivation in counter mode of NIST SP 800-108 with
     /// CMAC.
-    fn derive(&self, purpose: &[u8], context: &[&[u8]]) -> Zeroizing<[u8; 32]> {
+    pub(crate) fn derive(&self, purpose: &[u8], context: &[&[u8]]) -> Zeroizing<[u8; 32]> {
         let mut key = Zeroizing::new([0; 32]);
         let cmac = Cmac::new(&self.0);
         for (half, index) in key.chunks_exact_mut(16).zip(1..) {
