@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "Folded",
+    "Groups",
     "Ids",
     "Mechanism",
     "ReleaseKey",
@@ -127,6 +128,28 @@ class Tiers:
         self, counts: NDArray[Any], outs: list[NDArray[Any]], threads: int
     ) -> None: ...
     def certificates(self) -> list[_TierFields]: ...
+
+@final
+class Groups:
+    def __new__(cls, stop: float, block: int, fall: float, blocks: int) -> Groups: ...
+    def reach(
+        self,
+        key: ReleaseKey,
+        counts: NDArray[np.int64],
+        thresholds: NDArray[np.int64],
+        out: NDArray[np.int64],
+        threads: int,
+    ) -> None: ...
+    def points(
+        self,
+        key: ReleaseKey,
+        index: int,
+        threshold: int,
+        parts: int,
+        mean: tuple[int, int],
+        words: int,
+    ) -> tuple[bytes, bytes]: ...
+    def digits(self) -> list[tuple[int, int, list[int]]]: ...
 
 def tiers_not_private(
     tiers: Tiers,

@@ -444,14 +444,14 @@ impl Groups {
         without_trace(|| key.with(draw))
     }
 
-    /// The values of the points of a class, as int64, and so many words for the place of each, as
+    /// The values of the points of the class with this index, as int64, and so many words for the place of each, as
     /// uint64. All are in the order of this machine's bytes.
     #[allow(clippy::too_many_arguments)]
     fn points<'py>(
         &self,
         py: Python<'py>,
         key: &keyed::ReleaseKey,
-        class: u32,
+        index: u32,
         threshold: i64,
         parts: u64,
         mean: (BigUint, u64),
@@ -461,7 +461,7 @@ impl Groups {
             key.with(|key| {
                 let draw = || {
                     let mean = Mean::new(mean.0, mean.1)?;
-                    let mut points = groups::Points::new(class, threshold, parts, mean)?;
+                    let mut points = groups::Points::new(index, threshold, parts, mean)?;
                     points.draw(&self.inner, key, words)
                 };
                 let (values, places) = draw().map_err(to_py)?;

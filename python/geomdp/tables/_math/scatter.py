@@ -11,30 +11,30 @@ A plan states both, in public numbers. :func:`reach` and :func:`points` draw.
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from geomdp._ground import decimals
-from geomdp.samplers import sample_bernoulli, sample_geometric
+from geomdp._kernel import core
 
 _Ints: TypeAlias = NDArray[np.int64]
-_MOST = np.iinfo(np.int64).max
 #: The total variation of a block, and the relative errors of numbers of points and of places.
 _TAPE, _POINTS, _PLACES = Decimal(2) ** -100, Decimal(2) ** -96, Decimal(2) ** -100
 #: The bits of a place beyond those of their number, and of a mean.
 _MORE_BITS, _MEAN_BITS = 100, 128
 #: No domain needs a lower tail than exp(-_FAR), which points have for all greater thresholds.
 _FAR = 800
-#: A block ends at a tail of this many bits, so that few noises need a second one; that of a small
-#: rate sooner, as its single values are rare.
-_BLOCK, _SHORT_BLOCK, _SMALL = 32, 4, Fraction(1, 100)
+#: A block ends at a tail of the first of these numbers of bits whose errors are small beside the
+#: rate, even at the greatest threshold; that of a small rate sooner, as its single values are rare.
+_BLOCKS, _SMALL = (48, 24, 12, 4), Decimal(2) ** -10
+#: So many bits of the tail are drawn whatever the blocks hold.
+_ALWAYS = 96
 #: At a greater rate, noise is drawn at this one: then one count in 10^13 gets any.
 _GREATEST = Fraction(30)
 #: At a lower rate than this, errors of blocks add up to more than the room.
@@ -52,6 +52,16 @@ class Class(NamedTuple):
     threshold: int
     #: The mean number of points, exactly.
     mean: Fraction
+
+    @property
+    def parts(self) -> int:
+        """How many numbers of points are added up, each of a mean of at most 1."""
+        return max(1, math.ceil(self.mean))
+
+    @property
+    def part(self) -> Fraction:
+        """The mean of each of them, which the core draws."""
+        return _rounded(self.mean / self.parts)
 
     @property
     def words(self) -> int:
@@ -80,6 +90,11 @@ class Plan(NamedTuple):
     #: A bound of ``|ln P(G = g + 1) / P(G = g) - ln a|``.
     theta: Decimal
     classes: tuple[Class, ...]
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks of noise are drawn whatever they hold."""
+        return math.ceil(_ALWAYS * math.log(2) / (self.block * self.sampled_rate))
 
     @property
     def sampled_rate(self) -> float:
@@ -130,10 +145,13 @@ def _noise(rate: Fraction) -> Plan:
         r = decimals.of(rate)
         stop = decimals.down(1 - (-(r - _ROOM * min(r, Decimal(1)))).exp())
         a = 1 - decimals.of(Fraction(stop))
-        bits = _BLOCK if rate >= _SMALL else _SHORT_BLOCK
-        block = max(1, int(bits * Decimal(2).ln() / -a.ln()))
-        kappa = _TAPE / min((1 - a) * a ** (block - 1), a**block)
-        fall, theta = float(a / (1 + a)), 4 * kappa
+        for bits in _BLOCKS:
+            block = math.ceil(bits * Decimal(2).ln() / -a.ln())
+            kappa = _TAPE / min((1 - a) * a ** (block - 1), a**block)
+            theta = Decimal(decimals.up(Fraction(4 * kappa)))
+            if kappa * _FAR <= _SMALL * r**2 and theta - a.ln() <= r:
+                break
+        fall = float(a / (1 + a))
         sign = (decimals.of(1 / Fraction(fall)) - 1).ln()
         if rate < _LEAST or kappa > Decimal(1) / 4 or -a.ln() + theta > r or abs(sign) > r:
             raise ValueError(_no_plan(rate))
@@ -174,68 +192,69 @@ def _rounded(mean: Fraction) -> Fraction:
     return math.ceil(mean * scale) / scale
 
 
-def reach(plan: Plan, counts: _Ints, thresholds: _Ints, number: int) -> _Ints:
+def reach(
+    plan: Plan,
+    counts: _Ints,
+    thresholds: _Ints,
+    number: int,
+    *,
+    key: core.ReleaseKey | None = None,
+    threads: int = 0,
+) -> _Ints:
     """Return counts above 0 with noise, and 0 for those that do not reach their threshold.
 
-    Noise is drawn for a public number of counts, or for all of them if there are more.
+    Noise is drawn for a public number of counts, or for all of them if there are more. The time
+    does not depend on anything else. Without a key, which must be of one release, noise is fresh.
     """
-    size = max(number, counts.size)
-    noise, falls = _geometric(plan, size), sample_bernoulli(plan.fall, size=size)
-    noise, falls = noise[: counts.size], falls[: counts.size]
-    noisy = np.where(falls, counts - 1 - noise, counts + np.minimum(noise, _MOST - counts))
-    return np.where(noisy >= thresholds, noisy, 0)
+    # A row of counts, one of thresholds.
+    cells = np.zeros((2, max(number, counts.size)), np.int64)
+    cells[:, : counts.size] = counts, thresholds
+    _core(plan).reach(key or core.ReleaseKey(None), cells[0], cells[1], cells[0], threads)
+    return cells[0, : counts.size].copy()
 
 
-def points(plan: Plan) -> list[tuple[_Ints, NDArray[np.uint64]]]:
+def points(
+    plan: Plan, *, key: core.ReleaseKey | None = None
+) -> list[tuple[_Ints, NDArray[np.uint64]]]:
     """Return the values of the points of each class, and for each point the words of its place."""
-    found = []
-    for each in plan.classes:
-        values = _geometric(plan, size := _number(each.mean))
-        values = each.threshold + np.minimum(values, _MOST - each.threshold)
-        random = np.frombuffer(secrets.token_bytes(8 * size * each.words), np.uint64)
-        found.append((values, random.reshape(size, each.words)))
+    own, found = key or core.ReleaseKey(None), []
+    for at, each in enumerate(plan.classes):
+        mean = each.part.numerator, each.part.denominator.bit_length() - 1
+        drawn = _core(plan).points(own, at, each.threshold, each.parts, mean, each.words)
+        values, random = np.frombuffer(drawn[0], np.int64), np.frombuffer(drawn[1], np.uint64)
+        found.append((values, random.reshape(values.size, each.words)))
     return found
 
 
-def _geometric(plan: Plan, size: int) -> _Ints:
-    """Return geometric numbers, block by block."""
-    found, left = np.zeros(size, np.int64), np.arange(size)
-    while left.size:
-        more = sample_geometric(plan.stop, size=left.size, trials=plan.block + 1) - 1
-        found[left] += np.minimum(more, _MOST - found[left])
-        left = left[more == plan.block]
-    return found
+def certificate(plan: Plan) -> dict[str, Any]:
+    """Return the numbers that prove a plan private: ``geomdp-groups-1``."""
+    drawn = _core(plan)
+    return {
+        "format": "geomdp-groups-1",
+        "rate": str(plan.rate),
+        "stop": str(Fraction(plan.stop)),
+        "fall": str(Fraction(plan.fall)),
+        "theta": str(Fraction(plan.theta)),
+        "block": str(plan.block),
+        "blocks": plan.blocks,
+        "limb_bits": 63,
+        "digits": [
+            {"weight": str(weight), "limbs": limbs, "thresholds": [hex(each) for each in cuts]}
+            for weight, limbs, cuts in drawn.digits()
+        ],
+        "classes": [
+            {
+                "places": str(each.places),
+                "threshold": str(each.threshold),
+                "parts": str(each.parts),
+                "mean": str(each.part),
+                "words": each.words,
+            }
+            for each in plan.classes
+        ],
+    }
 
 
-def _number(mean: Fraction) -> int:
-    """Return a Poisson number, right relative to each of its probabilities.
-
-    It is a sum of numbers with a mean of at most 1. Each is counted up, and the probability to go
-    on from k has at least 98 bits after its first.
-    """
-    parts = max(1, math.ceil(mean))
-    each, found = _rounded(mean / parts), 0
-    for _ in range(parts):
-        k = 0
-        while True:
-            bits, most = _hazard(each, k)
-            if secrets.randbits(bits) >= most:
-                break
-            k += 1
-        found += k
-    return found
-
-
-@lru_cache(4096)
-def _hazard(mean: Fraction, k: int) -> tuple[int, int]:
-    """Return a number of bits, and P(K > k | K >= k) over this power of two."""
-    total, term, j = Fraction(1), Fraction(1), 0
-    while term * 2**160 > mean / (k + 1):
-        j += 1
-        term = term * mean / (k + j)
-        if j > 4:
-            term = Fraction(math.floor(term * 2**1600), 2**1600)
-        total += term
-    going = 1 - 1 / total
-    bits = 100 - decimals.bits(going)
-    return bits, round(going * 2**bits)
+def _core(plan: Plan) -> core.Groups:
+    """Return what draws."""
+    return core.Groups(plan.stop, plan.block, plan.fall, plan.blocks)
