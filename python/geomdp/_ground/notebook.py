@@ -50,7 +50,13 @@ def many(n: int, noun: str) -> str:
     """Return a number of things, such as "1 bit", "2 bits" or "2 categories"."""
     if n == 1:
         return f"1 {noun}"
-    return f"{n} {noun[:-1]}ies" if noun.endswith("y") else f"{n} {noun}s"
+    shown = count(n)
+    return f"{shown} {noun[:-1]}ies" if noun.endswith("y") else f"{shown} {noun}s"
+
+
+def count(n: int) -> str:
+    """Return a number of things; its power of two beyond 64 bits."""
+    return str(n) if n < 2**64 else f"about 2^{math.log2(n):.0f}"
 
 
 def short(number: float | Fraction) -> str:

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 
 from geomdp import accounting, accuracy
-from geomdp._ground import decimals, identity, parameters
+from geomdp._ground import identity, parameters
 from geomdp._ground.parameters import Bounds, Integer, Real
 from geomdp._ground.uncopied import unseen
-from geomdp._noise import errors_of
-from geomdp._numerics import tails
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 from geomdp.tables import plot
 from geomdp.tables._answers import planning
@@ -25,7 +23,9 @@ from geomdp.tables._count import counting
 from geomdp.tables._facts import layout, tier_names
 from geomdp.tables._facts.axes import Levels
 from geomdp.tables._facts.chosen import keys_of, titles
+from geomdp.tables._facts.classes import Classes, has_common
 from geomdp.tables._facts.layout import Layout
+from geomdp.tables._math import scatter
 from geomdp.tables._release.means import SumAndCount
 from geomdp.tables._release.table import Table
 from geomdp.tables._release.top import Searchable
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 #: The name of one column, or a tuple of names; () for the grand total.
 Columns: TypeAlias = Any
+#: A threshold, or that of common cells and that of all others.
+AtLeast: TypeAlias = Integer | tuple[Integer, Integer]
 
 #: A greater epsilon changes no accuracy, and a smaller one has no plan.
 _EPSILONS = (Fraction(1, 2**40), Fraction(2**10))
@@ -408,15 +410,16 @@ individual='patient', l0=2)
             low, high = (low, middle) if enough else (middle, high)
         return high
 
-    def spurious(self, epsilon: Real, at_least: Integer) -> float:
+    def spurious(self, epsilon: Real, at_least: AtLeast) -> float:
         """Return the expected number of empty cells that reach a threshold, if all are empty.
 
         Parameters
         ----------
         epsilon : number or str
             The privacy loss of the whole table.
-        at_least : int
-            The threshold: the least noisy count that is published.
+        at_least : int or (int, int)
+            The threshold: the least noisy count that is published; or a pair, as :meth:`threshold`
+            returns it.
 
         Examples
         --------
@@ -426,12 +429,18 @@ individual='patient', l0=2)
         True
 
         """
-        mechanism = self.mechanisms_for(epsilon)[self.blocks[-1]]
-        least = threshold(self, at_least, mechanism)
-        return decimals.up(self.cells * tails.at_least(errors_of(mechanism), least))
+        rate, classes = self._classes(epsilon, at_least)
+        if rate == math.inf:
+            return 0.0
+        each = zip(classes.places, classes.thresholds, strict=True)
+        return math.fsum(scatter.spurious(Fraction(rate), *pair) for pair in each)
 
-    def missed(self, count: Integer, epsilon: Real, at_least: Integer) -> float:
+    def missed(
+        self, count: Integer, epsilon: Real, at_least: AtLeast
+    ) -> float | tuple[float, float]:
         """Return the probability that a cell with this count does not reach a threshold.
+
+        Of two thresholds, these are two probabilities.
 
         Parameters
         ----------
@@ -448,14 +457,20 @@ individual='patient', l0=2)
         [0.995, 0.269, 0.002]
 
         """
-        mechanism = self.mechanisms_for(epsilon)[self.blocks[-1]]
-        least = threshold(self, at_least, mechanism)
-        # The noise is symmetric.
-        distance = parameters.at_least("count", count, 0) - least + 1
-        return decimals.up(tails.at_least(errors_of(mechanism), distance))
+        rate, classes = self._classes(epsilon, at_least)
+        number = parameters.at_least("count", count, 0)
+        if rate == math.inf:
+            found = [float(number < least) for least in classes.thresholds]
+        else:
+            found = [scatter.missed(Fraction(rate), number, x) for x in classes.thresholds]
+        return found[0] if len(found) == 1 else (found[0], found[1])
 
-    def threshold(self, epsilon: Real, spurious: Real = 1) -> int:
+    def threshold(self, epsilon: Real, spurious: Real = 1) -> int | tuple[int, int]:
         """Return the least threshold that at most this many empty cells are expected to reach.
+
+        If a column has :class:`Words` with a list of common ones, these are two thresholds, as
+        ``at_least`` takes them: that of the cells with common words alone, and that of all others,
+        each with half of `spurious`.
 
         Parameters
         ----------
@@ -472,11 +487,19 @@ individual='patient', l0=2)
         (20, 24)
 
         """
-        share = parameters.positive_fraction("spurious", spurious) / self.cells
+        most = parameters.positive_fraction("spurious", spurious)
+        rate, classes = self._classes(epsilon, (1, 1) if has_common(self._axes) else 1)
+        if rate == math.inf:
+            found = [1 for _ in classes.places]
+        else:
+            part = most / len(classes.places)
+            found = [scatter.least_threshold(Fraction(rate), n, part) for n in classes.places]
+        return found[0] if len(found) == 1 else (found[0], found[1])
+
+    def _classes(self, epsilon: Real, at_least: Any) -> tuple[Fraction | float, Classes]:
+        """Return the rate of the noise of groups, and their cells by threshold."""
         mechanism = self.mechanisms_for(epsilon)[self.blocks[-1]]
-        threshold(self, 1, mechanism)
-        certificate = errors_of(mechanism)
-        return tails.least_of(certificate, min(share, Fraction(1)), 1) + 1
+        return mechanism.rate, Classes(self._axes, threshold(self, at_least, mechanism))
 
     def loss_distribution(
         self, mechanism: GeometricMechanism | None = None, *, epsilon: Real | None = None

@@ -31,6 +31,7 @@ from geomdp.tables._columns.native import (
 from geomdp.tables._count.contributions import drawn, kept_of, sorted_by, spent, starts
 from geomdp.tables._engines import CLUSTERS
 from geomdp.tables._facts import layout, naming
+from geomdp.tables._facts.axes import NUMBERED
 from geomdp.tables._facts.exact_sums import check_countable, numbered, packed, rows
 from geomdp.tables._release.table import Table
 
@@ -43,18 +44,34 @@ _WANTED = f"{FRAME}, in which a column that counts= names may have numbers of re
 
 
 #: Words by which crosstabs call their totals, in part or in whole.
-_TOTALS = re.compile(
-    "(all|any|both|combined|ensemble|everyone|gesamt|insgesamt|overall|subtotal|sum|suma|summe|sums"
-    "|total|totale|totals)",
-    re.IGNORECASE,
+_TOTAL_WORDS = (
+    "all",
+    "any",
+    "both",
+    "combined",
+    "ensemble",
+    "everyone",
+    "gesamt",
+    "insgesamt",
+    "overall",
+    "subtotal",
+    "sum",
+    "suma",
+    "summe",
+    "sums",
+    "total",
+    "totale",
+    "totals",
 )
+_TOTALS = re.compile("|".join(_TOTAL_WORDS), re.IGNORECASE)
+#: Those that a rule may have among its words.
+_TOTALS_LISTED = [x for word in _TOTAL_WORDS for x in (word, word.capitalize(), word.upper())]
 
 
 def count(design: Layout, data: Any, counts: Any = None, not_totals: Any = None) -> Table:
     """Return the exact counts; :meth:`geomdp.tables.Design.count` has the details."""
     stated = [] if not_totals is None else _levels.checked("not_totals", not_totals)
-    known = {level for axis in design._axes for level in axis.levels}
-    if unknown := [level for level in stated if level not in known]:
+    if unknown := [x for x in stated if not any(axis.has(x) for axis in design._axes)]:
         raise ValueError(
             f"not_totals have {parameters.shown(unknown[0])}: give levels of the table"
         )
@@ -148,7 +165,7 @@ def groups(
 def _check_no_totals(design: Layout, counts: Any, not_totals: Sequence[Any]) -> None:
     """Refuse designs that would count a crosstab's own totals, and so its records twice."""
     for axis in design._axes:
-        for level in axis.levels:
+        for level in axis.levels if axis.rule is None else filter(axis.has, _TOTALS_LISTED):
             words = re.findall(r"\w+", level) if isinstance(level, str) else []
             # The first and the last.
             like = any(map(_TOTALS.fullmatch, words[:: max(len(words) - 1, 1)]))
@@ -159,7 +176,7 @@ def _check_no_totals(design: Layout, counts: Any, not_totals: Sequence[Any]) -> 
                     "would count records again: leave it out of the levels, and give margins= for "
                     "a total; or give it as not_totals= if it is none"
                 )
-        if axis.other or axis.tree.loose:
+        if axis.other or (axis.rule is None and axis.tree.loose):
             found, way = (
                 (f"other = {parameters.shown(axis.other[0])} of", "give each label as a level")
                 if axis.other
@@ -255,7 +272,7 @@ def _viewed(design: Layout, columns: Sequence[Any]) -> list[Any]:
     for place, who in enumerate(ids.columns(design.individual), size):
         views[place] = ids.checked(who, columns[place])
     for (axis, name), each in zip(design._axes.reads, views, strict=False):
-        check_levels(f"levels of {name!r}", each, axis.cells)
+        check_levels(f"levels of {name!r}", each, axis.typed)
     return views
 
 
@@ -292,10 +309,10 @@ def _cells(
         numbers = None if axis.several else plain_integers(own[0])
         at = None if numbers is None else axis.of_integers(numbers)
         if at is None:
-            items: Any = [items_of(series, axis.cells) for series in own]
+            items: Any = [items_of(series, axis.typed) for series in own]
             items = map(naming.path, zip(*items, strict=True)) if axis.several else items[0]
             found_at = map(axis.cell_places.get, items, repeat(axis.outside))
-            at = np.fromiter(found_at, np.int64, size)
+            at = np.fromiter(found_at, np.int64 if axis.many <= NUMBERED else object, size)
         places.append(at)
     inside = np.ones(size, np.bool_)
     for at in places:

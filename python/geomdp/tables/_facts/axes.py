@@ -18,11 +18,14 @@ from geomdp.tables._columns import levels as _levels
 from geomdp.tables._columns.native import Coded
 from geomdp.tables._facts import naming
 from geomdp.tables._facts.hierarchy import Hierarchy
+from geomdp.tables._facts.rules import Rule
 from geomdp.tables._math.products import Block
 from geomdp.tables._math.trees import Tree
 
 #: What a design takes as the levels of a column.
-Levels: TypeAlias = Sequence[Any] | Hierarchy
+Levels: TypeAlias = Sequence[Any] | Hierarchy | Rule
+#: Cells are numbered by int64 up to this many, and beyond by objects of Python.
+NUMBERED = 2**62
 
 
 class Axis:
@@ -56,8 +59,12 @@ class Axis:
         Whether it is an axis of chosen tables, where a sum over it is no level that answers list.
     hierarchy : Hierarchy or None
         The tree that it was made from.
+    rule : Rule or None
+        What states its levels, of a :class:`RuleAxis`.
 
     """
+
+    rule: Rule | None = None
 
     def __init__(
         self,
@@ -133,6 +140,50 @@ class Axis:
         tree = self.hierarchy
         shared = tree is not None and self.nodes is tree.nodes
         return Coded(self.nodes, nodes, tree._made if tree and shared else self._columns)
+
+    def column(self, places: NDArray[Any]) -> Coded:
+        """Return a column of the labels at places in the order of a frame."""
+        return self.coded(self.shown[places])
+
+    @property
+    def size(self) -> int:
+        """The number of nodes."""
+        return self.tree.size
+
+    @property
+    def many(self) -> int:
+        """The number of cells."""
+        return len(self.cells)
+
+    @property
+    def common(self) -> Sequence[int] | None:
+        """The places of a public list of levels with a threshold of their own, if there is one."""
+        return None
+
+    @property
+    def typed(self) -> list[Any]:
+        """Levels that have the type of all, in the precision of all."""
+        return self.cells
+
+    @property
+    def examples(self) -> list[Any]:
+        """Labels of a frame with all that a file has to hold."""
+        return self.shown_nodes
+
+    def has(self, label: Any) -> bool:
+        """Whether this is a level, or the label of other records."""
+        return label in self.levels
+
+    def is_level(self, _: int) -> bool:
+        """Whether a place has a level."""
+        return True
+
+    def of_rows(self, column: Any, rest: Sequence[Any]) -> NDArray[Any]:
+        """Return the place of each row's level in a column of a file.
+
+        That of the row for the rest, whose label this list has, comes after all levels.
+        """
+        return np.asarray(column.among([*self.shown_nodes, *rest]))
 
     @property
     def depths(self) -> int:
@@ -348,12 +399,12 @@ class Axes(tuple[Axis, ...]):
     @property
     def shape(self) -> tuple[int, ...]:
         """The number of nodes of each axis."""
-        return tuple(axis.tree.size for axis in self)
+        return tuple(axis.size for axis in self)
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """The number of cells of each axis."""
-        return tuple(len(axis.cells) for axis in self)
+        return tuple(axis.many for axis in self)
 
     @property
     def blocks(self) -> list[Block]:
@@ -385,12 +436,17 @@ class Axes(tuple[Axis, ...]):
 
     def columns(self, rows: NDArray[np.int64] | None = None) -> dict[str, Coded]:
         """Return the levels of some rows of a frame, or of all, by column."""
-        at = np.arange(math.prod(self.shape)) if rows is None else rows
-        places = np.unravel_index(at, self.shape) if self else ()
-        return {
-            axis.label: axis.coded(axis.shown[each])
-            for axis, each in zip(self, places, strict=True)
-        }
+        if rows is None:
+            self.check_listed()
+            rows = np.arange(math.prod(self.shape))
+        places = unraveled(rows, self.shape)
+        return {axis.label: axis.column(each) for axis, each in zip(self, places, strict=True)}
+
+    def check_listed(self) -> None:
+        """Refuse what lists all levels, where a rule states some."""
+        for axis in self:
+            if axis.rule is not None:
+                axis.nodes  # noqa: B018 (it is refused by name)
 
     def of(self, name: str, columns: Any) -> list[Axis]:
         """Return the axes of some columns, given as an argument of this name, in their order."""
@@ -400,6 +456,24 @@ class Axes(tuple[Axis, ...]):
             if label not in known:
                 raise KeyError(f"{name} = {label!r} is no column of the table: give one of {known}")
         return [axis for axis in self if axis.label in asked]
+
+
+def raveled(places: Sequence[NDArray[Any]], sizes: Sequence[int], many: int) -> NDArray[Any]:
+    """Return the numbers of cells, many of them, given their places on each axis."""
+    cells = np.zeros(many, np.int64 if math.prod(sizes) <= NUMBERED else object)
+    for at, size in zip(places, sizes, strict=True):
+        cells *= size
+        cells += at
+    return cells
+
+
+def unraveled(cells: NDArray[Any], sizes: Sequence[int]) -> list[NDArray[Any]]:
+    """Return the places of cells on each axis."""
+    found = list[NDArray[Any]]()
+    for size in reversed(sizes):
+        cells, at = cells // size, cells % size
+        found.append(at.astype(np.int64) if size <= NUMBERED else at)
+    return found[::-1]
 
 
 def _shares(name: str, shares: Any, depths: int) -> tuple[Fraction, ...]:

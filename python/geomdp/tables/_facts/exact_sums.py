@@ -5,10 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from geomdp._ground import notebook
+from geomdp.tables._facts.axes import NUMBERED, raveled, unraveled
+from geomdp.tables._facts.rules import MOST_BITS
 
 if TYPE_CHECKING:
     from geomdp.tables._facts.layout import Layout
@@ -18,8 +23,8 @@ _Ints: TypeAlias = NDArray[np.int64]
 _LOW = 2**32 - 1
 #: The most cells of a whole table: 8 GB of counts.
 _MOST_CELLS = 2**30
-#: Cells are numbered by int64 up to this many, and floats have all integers up to this.
-_NUMBERED, _EXACT = 2**62, 2**53
+#: Floats have all integers up to this.
+_EXACT = 2**53
 
 
 def saturated(counts: NDArray[Any], add: Callable[[NDArray[Any]], _Ints]) -> _Ints:
@@ -45,7 +50,8 @@ def occupied(counts: NDArray[Any]) -> tuple[_Ints, _Ints]:
 
 
 def check_size(design: Layout) -> None:
-    """Refuse a table of more cells than memory holds."""
+    """Refuse a table of more cells than memory holds, or of cells that nobody can list."""
+    design._axes.check_listed()
     if design.cells > _MOST_CELLS:
         way = "release it with at_least=, which publishes the cells with large noisy counts, or "
         raise ValueError(
@@ -58,10 +64,10 @@ def check_countable(design: Layout) -> None:
     """Refuse a table that no call could release, before its records are read."""
     if design.tables is not None:
         check_size(design)
-    elif design.cells > _NUMBERED:
+    elif design.cells.bit_length() > MOST_BITS:
         raise ValueError(
-            f"a table of {design.cells} cells is not accepted: give a design of at most 2**62 "
-            "cells, or tables, a few combinations of its columns"
+            f"a table of {notebook.count(design.cells)} cells is not accepted: give a design of at "
+            f"most 2**{MOST_BITS} cells, or tables, a few combinations of its columns"
         )
 
 
@@ -102,16 +108,12 @@ def is_packed(cells: NDArray[Any]) -> bool:
 def packed(design: Layout, places: Sequence[_Ints], size: int) -> NDArray[Any]:
     """Return cells, given their places in each column.
 
-    They are numbers while int64 has all of them. Else each is the bytes of its places: an item
-    that is compared, sorted and picked as a number is.
+    They are numbers: those beyond int64 are objects of Python. Beside tables each of these is the
+    bytes of its places, an item that is compared, sorted and picked as a number is.
     """
     sizes = design._axes.sizes
-    if math.prod(sizes) <= _NUMBERED:
-        cells = np.zeros(size, np.int64)
-        for at, many in zip(places, sizes, strict=True):
-            cells *= many
-            cells += at
-        return cells
+    if design.tables is None or math.prod(sizes) <= NUMBERED:
+        return raveled(places, sizes, size)
     kind = np.min_scalar_type(max(sizes) - 1)
     found = np.empty((size, len(sizes)), kind)
     for column, at in enumerate(places):
@@ -121,9 +123,20 @@ def packed(design: Layout, places: Sequence[_Ints], size: int) -> NDArray[Any]:
 
 def numbered(cells: NDArray[Any]) -> _Ints:
     """Return a number for each cell, the same for equal ones."""
+    if cells.dtype == object:
+        known: dict[int, int] = {}
+        return np.fromiter(map(known.setdefault, cells.tolist(), count()), np.int64, cells.size)
     if not is_packed(cells):
         return cells
     return np.unique(cells, return_inverse=True)[1].reshape(-1)
+
+
+def among(cells: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which of distinct cells are among others."""
+    if cells.dtype != object:
+        return np.isin(cells, others, assume_unique=True)
+    known = {*others.tolist()}
+    return np.fromiter(map(known.__contains__, cells.tolist()), np.bool_, cells.size)
 
 
 def _places(design: Layout, cells: NDArray[Any]) -> list[_Ints]:
@@ -133,11 +146,7 @@ def _places(design: Layout, cells: NDArray[Any]) -> list[_Ints]:
         kind = np.min_scalar_type(max(sizes) - 1)
         rows = np.ascontiguousarray(cells).view(kind).reshape(len(cells), len(sizes))
         return [rows[:, column].astype(np.int64) for column in range(len(sizes))]
-    found = list[_Ints]()
-    for size in reversed(sizes):
-        cells, place = np.divmod(cells, size)
-        found.append(place)
-    return found[::-1]
+    return unraveled(cells, sizes)
 
 
 def rows(design: Layout, cells: NDArray[Any], records: _Ints) -> tuple[_Ints, _Ints]:
@@ -185,7 +194,11 @@ def _added(size: int, found: NDArray[Any], records: _Ints) -> tuple[_Ints, _Ints
 
     Rows without records may be among them. Counts are at most the limit of int64.
     """
-    if size > 8 * found.size:
+    if found.dtype == object:
+        first, places = np.unique(numbered(found), return_inverse=True)
+        order = np.argsort(found[first])
+        distinct, places = found[first][order], np.argsort(order)[places]
+    elif size > 8 * found.size:
         distinct, places = np.unique(found, return_inverse=True)
     else:
         distinct, places = np.arange(size), found

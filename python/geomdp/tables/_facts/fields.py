@@ -240,9 +240,18 @@ FIELDS: dict[str, Field] = {
         differs=_OWN,
     ),
     "at_least": Field(
-        _MAYBE,
+        {
+            "type": ["integer", "array", "null"],
+            "minimum": 1,
+            "items": {"type": "integer", "minimum": 1},
+            "minItems": 2,
+            "maxItems": 2,
+        },
         "for groups, the threshold: cells with smaller noisy counts have no row, and the rows of "
-        "the others are in the order of the design. Otherwise null",
+        "the others are in the order of the design. If a column has `common` words, this may be "
+        "two thresholds, the first for the cells whose words are common in all such columns (the "
+        "row for `other` values counts as common) and the second for all other cells. Otherwise "
+        "null",
         lambda release: release._threshold,
         differs=_OWN,
         option=("N", "publish only the cells whose noisy counts are at least N"),
@@ -384,6 +393,14 @@ def _tables(design: Any) -> list[dict[str, Any]] | None:
 def _axis(axis: Any) -> dict[str, Any]:
     """Return the facts of a column: its levels, and labels of other rows, or its tree."""
     shares = [str(share) for share in axis.shares]
+    if axis.rule is not None:
+        return {
+            "levels": axis.rule.facts(),
+            "other": _encoded(axis.other),
+            "complete": axis.complete,
+            "margin": [],
+            "shares": shares,
+        }
     if axis.hierarchy is not None:
         return {
             "nodes": _encoded(axis.nodes),

@@ -22,9 +22,10 @@ from geomdp.tables._columns import ids
 from geomdp.tables._columns.native import Coded
 from geomdp.tables._facts import chosen as _chosen
 from geomdp.tables._facts import tier_names
-from geomdp.tables._facts.axes import Axes, Axis, Levels
+from geomdp.tables._facts.axes import Axes, Levels
 from geomdp.tables._facts.fields import KEYWORDS, stated
 from geomdp.tables._facts.hierarchy import Hierarchy
+from geomdp.tables._facts.rule_axes import axis_of
 from geomdp.tables._math.products import Block
 from geomdp.tiers import TierPlan
 
@@ -128,7 +129,7 @@ class Layout:
             sums = _chosen.sums(asked, given, sums, others)
         parts |= own
         self._axes = Axes(
-            Axis(
+            axis_of(
                 label,
                 items,
                 other=[others[label]] if label in others else (),
@@ -159,7 +160,9 @@ class Layout:
                 )
                 for block in self._axes.blocks
             }
-        self.levels: dict[str, list[Any]] = {axis.label: axis.shown_nodes for axis in self._axes}
+        self.levels: dict[str, Any] = {
+            axis.label: axis.shown_nodes if axis.rule is None else axis.rule for axis in self._axes
+        }
 
     def __setattr__(self, name: str, value: object) -> None:
         if hasattr(self, "levels"):
@@ -530,7 +533,7 @@ def changes(layout: Layout, block: Block) -> Iterator[tuple[int, int]]:
     """
     axes = list(zip(layout._axes, block, strict=True))
     room = math.prod(axis.rooms[depth] for axis, depth in axes)
-    nodes = math.prod(len(range(axis.tree.size)[axis.tree.level(depth)]) for axis, depth in axes)
+    nodes = math.prod(axis.counts[depth] for axis, depth in axes)
     for records, together in layout._moved():
         most = min(room * layout._step, together)
         if nodes == 1:

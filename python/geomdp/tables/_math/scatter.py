@@ -126,6 +126,21 @@ def spurious(rate: Fraction, places: int, at_least: int) -> float:
     return float(near.mean) * once * beyond * (1 + 2**-50)
 
 
+def missed(rate: Fraction, count: int, at_least: int) -> float:
+    """Return the probability that a count does not reach a threshold, within ``2**-48`` of it."""
+    if not count:
+        return 1 - spurious(rate, 1, at_least)
+    noise = _noise(rate)
+    if count >= at_least:
+        return noise.fall * math.exp(-noise.sampled_rate * (count - at_least))
+    return 1 - (1 - noise.fall) * math.exp(-noise.sampled_rate * (at_least - count))
+
+
+def sampled_rate(rate: Fraction) -> float:
+    """Return the rate at which noise of a nominal rate is drawn."""
+    return _noise(rate).sampled_rate
+
+
 def least_threshold(rate: Fraction, places: int, most: Fraction) -> int:
     """Return the least threshold that at most this many empty places are expected to reach."""
     step = _noise(rate).sampled_rate

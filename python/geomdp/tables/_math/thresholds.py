@@ -23,11 +23,13 @@ _ROUNDING = 1e-9
 _FAR = 2**62
 
 
-def interval(rate: float, published: _Ints, threshold: int, level: Fraction) -> tuple[_Ints, _Ints]:
+def interval(
+    rate: float, published: _Ints, threshold: int | _Ints, level: Fraction
+) -> tuple[_Ints, _Ints]:
     """Return the non-negative true counts that no conditional tail of half the level excludes.
 
-    Published counts are at least the threshold, which is above 0. A lower end of 0 means that even
-    an empty cell is not excluded.
+    Published counts are at least their threshold, which is above 0. A lower end of 0 means that
+    even an empty cell is not excluded.
     """
     tail = float(level) / 2 * (1 - _ROUNDING)
     q, above = math.exp(-rate), published - threshold

@@ -85,6 +85,14 @@ class Column(Sequence[Any]):
     def __getitem__(self, row: Any) -> Any:
         return self.items[self.places[row]]
 
+    def text_of(self, label: Any) -> Any:
+        """Return a label as an item of this column."""
+        return _text(label) if self._as_text else label
+
+    def of_text(self, item: Any, parse: Callable[[str], Any]) -> Any:
+        """Return the value of an item, which a function parses where it is text for another."""
+        return parse(item) if self._as_text else item
+
     def among(self, levels: Sequence[Any]) -> NDArray[np.int64]:
         """Return for each row the place of its value among these, or raise a ValueError."""
         shown = _texts(levels) if self._as_text else levels

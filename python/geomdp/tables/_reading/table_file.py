@@ -23,7 +23,9 @@ from geomdp.tables._answers import public_totals
 from geomdp.tables._columns import levels as _levels
 from geomdp.tables._columns.native import Library
 from geomdp.tables._design import Design
-from geomdp.tables._facts import about, layout, naming, rounding, tier_names
+from geomdp.tables._facts import about, layout, naming, rounding, rules, tier_names
+from geomdp.tables._facts.axes import raveled
+from geomdp.tables._facts.classes import Classes
 from geomdp.tables._facts.fields import FORMAT, KEYWORDS, plan
 from geomdp.tables._facts.hierarchy import Hierarchy
 from geomdp.tables._facts.tier_names import Tier
@@ -213,10 +215,11 @@ def _groups(known: _Known, contents: Contents) -> NoisyGroups:
     groups = len(contents.counts) - (rest is not None)
     places = [each[:groups] for each in _places(design, contents, rest)]
     # A design without columns has one cell.
-    cells = np.ravel_multi_index(tuple(places), design.shape) if places else np.arange(groups)
+    cells = raveled(places, design.shape, groups) if places else np.arange(groups)
     rounded = _rounded(contents)
-    below = contents.counts[:groups] < at_least - rounding.half(rounded)
-    if (np.diff(cells) <= 0).any() or below.any():
+    least = Classes(design._axes, at_least).least(cells)
+    below = contents.counts[:groups] < least - rounding.half(rounded)
+    if (cells[1:] <= cells[:-1]).any() or below.any():
         raise ValueError(_OTHER_ROWS)
     return NoisyGroups(
         *known,
@@ -282,9 +285,9 @@ def _rest_of(known: _Known, contents: Contents) -> Rest | None:
 def _places(design: Design, contents: Contents, rest: Rest | None) -> list[NDArray[np.int64]]:
     """Return the place of each row's level, by column; of the last row, those of the rest."""
     found = []
-    for at, (each, items) in enumerate(zip(contents.columns, design.levels.values(), strict=False)):
-        places = each.among(items if rest is None else [*items, rest.labels[at]])
-        if rest is not None and np.flatnonzero(places == len(items)).tolist() != [len(places) - 1]:
+    for at, (each, axis) in enumerate(zip(contents.columns, design._axes, strict=False)):
+        places = axis.of_rows(each, () if rest is None else rest.labels[at : at + 1])
+        if rest is not None and np.flatnonzero(places == axis.size).tolist() != [len(places) - 1]:
             raise ValueError(_OTHER_ROWS)
         found.append(places)
     return found
@@ -300,7 +303,8 @@ def _design(contents: Contents) -> Design:
             columns = tuple(each["columns"])
             levels[label if columns == (label,) else columns] = _hierarchy(each)
         else:
-            levels[label] = _decoded(each["levels"])
+            said = each["levels"]
+            levels[label] = rules.of_facts(said) if isinstance(said, dict) else _decoded(said)
         for name, known in labels.items():
             if each.get(name):
                 [known[label]] = _decoded(each[name])

@@ -8,6 +8,8 @@ Only the draws see exact counts.
 from __future__ import annotations
 
 from collections import Counter
+import math
+from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict
 
@@ -24,7 +26,9 @@ from geomdp.tables._answers.estimates import check_bounded, workload_of
 from geomdp.tables._columns.native import Library
 from geomdp.tables._facts import about as _about
 from geomdp.tables._facts import layout
-from geomdp.tables._facts.exact_sums import all_nodes, check_size
+from geomdp.tables._facts.classes import Classes, Thresholds
+from geomdp.tables._facts.exact_sums import all_nodes, check_size, received, sent
+from geomdp.tables._math import scatter
 from geomdp.tables._math.workload import may_answer_nothing
 from geomdp.tables._results import rest as _rest
 from geomdp.tables._results.groups import NoisyGroups, threshold
@@ -35,7 +39,6 @@ from geomdp.tiers import TierPlan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from fractions import Fraction
     from os import PathLike
 
     from geomdp._ground.parameters import Integer
@@ -45,8 +48,6 @@ if TYPE_CHECKING:
     from geomdp.tables._math.products import Block
 
 _Ints: TypeAlias = NDArray[np.int64]
-#: Cells at a time: they fit in the cache, and are enough for threads.
-_CHUNK = 2**20
 _NO_CELLS = np.empty(0, np.int64)
 
 
@@ -75,8 +76,8 @@ class Release(NamedTuple):
     design: Layout
     mechanisms: Mapping[Block, Noise]
     label: str | None
-    #: The least noisy count that is published; None for whole tables.
-    at_least: int | None
+    #: The least noisy counts that are published; None for whole tables.
+    at_least: Thresholds | None
     threads: int | None
     identity: Identity
     #: The row for the groups left out, if there is one.
@@ -171,7 +172,7 @@ def planned(
     budget: Any = None,  # noqa: ARG001 (it and files are asked when all is planned)
     save: Any = None,  # noqa: ARG001
     rounded: Any = None,  # noqa: ARG001
-    at_least: int | None = None,
+    at_least: Thresholds | None = None,
     **facts: Any,
 ) -> Release:
     """Return a release by these mechanisms, after a check of all that publishing states."""
@@ -200,7 +201,7 @@ def draw(release: Release, occupied: tuple[_Ints, _Ints]) -> list[_Ints]:
             # The choice is made: what it left out is one sum, whichever groups these are.
             left = release.rest.mechanism.release(_rest.summed(occupied, cells))
             noisy = np.append(noisy, left)
-        return [noisy, cells]
+        return [noisy, sent(cells)]
     exact = all_nodes(release.design, occupied)
     parts = release.design._parts
     noisy = np.empty_like(exact)
@@ -233,30 +234,39 @@ def made(
     at_least, about = release.at_least, release.about
     if at_least is None:
         return NoisyTable(*known, identity=identity, about=about, tier=release.tier)
-    groups = partial(NoisyGroups, *known, cells=cells[0], at_least=at_least, identity=identity)
+    own = received(cells[0])
+    groups = partial(NoisyGroups, *known, cells=own, at_least=at_least, identity=identity)
     return groups(rest=release.rest, about=about)
 
 
 def _reaching(
-    release: Release, at_least: int, occupied: tuple[_Ints, _Ints]
+    release: Release, at_least: Thresholds, occupied: tuple[_Ints, _Ints]
 ) -> tuple[_Ints, _Ints]:
-    """Return the cells whose noisy counts reach the threshold, and these counts.
+    """Return the cells whose noisy counts reach their threshold, in order, and these counts.
 
-    Every cell of the design gets noise.
+    Cells without records are empty, whether or not a count of 0 stands beside them.
     """
-    cells, records = occupied
-    size, [mechanism] = release.design.cells, map(as_mechanism, release.mechanisms.values())
-    found: list[tuple[_Ints, _Ints]] = []
-    ends = np.searchsorted(cells, np.arange(_CHUNK, size + _CHUNK, _CHUNK)).tolist()
-    counts = np.empty(min(_CHUNK, size), np.int64)
-    start = 0
-    for first, end in zip(range(0, size, _CHUNK), ends, strict=True):
-        chunk = counts[: size - first]
-        chunk.fill(0)
-        chunk[cells[start:end] - first] = records[start:end]
-        mechanism.release(chunk, out=chunk, threads=release.threads)
-        reached = np.flatnonzero(chunk >= at_least)
-        found.append((reached + first, chunk[reached]))
-        start = end
-    chosen, noisy = zip(*found, strict=True)
-    return np.concatenate(chosen), np.concatenate(noisy)
+    cells, records = (each[occupied[1] > 0] for each in occupied)
+    [mechanism], classes = release.mechanisms.values(), Classes(release.design._axes, at_least)
+    least = classes.least(cells)
+    if mechanism.rate == math.inf:
+        shown = records >= least
+        return cells[shown], records[shown]
+    plan = classes.plan(Fraction(mechanism.rate))
+    noisy = scatter.reach(plan, records, least, records.size)
+    found = dict(zip(cells.tolist(), noisy.tolist(), strict=True))
+    known, fallen = found.keys(), dict[int, int]()
+    for number, (each, (values, words)) in enumerate(
+        zip(plan.classes, scatter.points(plan), strict=True)
+    ):
+        places = [each.place(drawn) for drawn in words.tolist()]
+        for cell, value in zip(classes.cells(number, places), values.tolist(), strict=True):
+            if cell >= 0 and cell not in known:
+                # The first of several points on a cell counts, and may be below the threshold.
+                fallen.setdefault(cell, value * (value >= classes.thresholds[number]))
+    found |= fallen
+    chosen = sorted(cell for cell, value in found.items() if value)
+    return (
+        np.array(chosen, cells.dtype),
+        np.array([found[cell] for cell in chosen], np.int64),
+    )

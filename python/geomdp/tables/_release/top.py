@@ -20,7 +20,6 @@ from geomdp.tables._math import largest
 from geomdp.tables._pictures import charts
 from geomdp.tables._release import steps as _release
 from geomdp.tables._release.publishing import publish
-from geomdp.tables._results.groups import MOST_CELLS
 from geomdp.tables._results.released import Released
 
 if TYPE_CHECKING:
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
 
 #: The column of ranks, from 1 for the largest.
 RANK = "rank"
+#: The most cells of a design that are gone through; beyond, it takes hours.
+_MOST_CELLS = 10**12
 
 
 class Top(Released):
@@ -198,10 +199,11 @@ def mechanism_for(design: Layout, k: Any, epsilon: Any) -> GeometricMechanism:
     number, cells = parameters.at_least("k", k, 1), base_cells(design)
     if number > cells:
         raise ValueError(f"k = {k} is not accepted: give at most {cells}, the number of cells")
-    if cells > MOST_CELLS:
+    design._axes.check_listed()
+    if cells > _MOST_CELLS:
         raise ValueError(
             f"a search among {cells} cells is not accepted, since each gets noise: give a design "
-            f"of at most {MOST_CELLS}"
+            f"of at most {_MOST_CELLS}"
         )
     mechanism = GeometricMechanism(epsilon, number * steps(design))
     mechanism.top(np.zeros(1, np.int64))  # One without a plan, or of a scale too large, is refused.

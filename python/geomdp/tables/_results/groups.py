@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,8 +16,9 @@ from geomdp._ground.parameters import Integer, Real
 from geomdp.tables._answers.answers import Answers
 from geomdp.tables._answers.cells import OfCells
 from geomdp.tables._columns.native import Coded, Library
-from geomdp.tables._facts import counted, rounding
-from geomdp.tables._math import ends, thresholds
+from geomdp.tables._facts import classes, counted, rounding
+from geomdp.tables._facts.classes import Classes, Thresholds
+from geomdp.tables._math import ends, scatter, thresholds
 from geomdp.tables._pictures import charts
 from geomdp.tables._publish import page
 from geomdp.tables._results import empty
@@ -25,7 +27,6 @@ from geomdp.tables._results.rest import Rest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from fractions import Fraction
 
     from matplotlib.axes import Axes
 
@@ -37,17 +38,16 @@ if TYPE_CHECKING:
 
 _Ints: TypeAlias = NDArray[np.int64]
 _ENDS = ("lower", "upper")
-#: The most cells of a design that are gone through; beyond, it takes hours.
-MOST_CELLS = 10**12
 
 
 class NoisyGroups(Released):
     """The groups of a release whose noisy counts reached a threshold.
 
-    ``Table.release(at_least=...)`` makes one, and :func:`geomdp.read` reads one from a file. Since
-    all cells of the design got noise, choosing those that appear costs no privacy, and empty cells
-    may be among them; :meth:`Design.spurious` gives their expected number. The object contains no
-    exact counts.
+    ``Table.release(at_least=...)`` makes one, and :func:`geomdp.read` reads one from a file. Empty
+    cells of the design may be among the groups, as if all cells had got noise
+    (``docs/proofs.md``, section 21), so the choice of those that appear costs no privacy;
+    :meth:`Design.spurious` gives the expected number of empty ones. The object contains no exact
+    counts.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class NoisyGroups(Released):
         counts: NDArray[np.int64],
         *,
         cells: NDArray[np.int64],
-        at_least: int,
+        at_least: Thresholds,
         identity: Identity,
         rounded: int | None = None,
         rest: Rest | None = None,
@@ -109,12 +109,12 @@ class NoisyGroups(Released):
         return super().epsilon + (0 if self._rest is None else self._rest.loss(self.design))
 
     @property
-    def at_least(self) -> int:
-        """The threshold, below which noisy counts are left out."""
+    def at_least(self) -> Thresholds:
+        """The threshold, below which noisy counts are left out; or a pair, as it was given."""
         return self._at_least
 
     @property
-    def _threshold(self) -> int:
+    def _threshold(self) -> Thresholds:
         return self._at_least
 
     def intervals(self, alpha: Real = 0.05, *, simultaneous: bool = False) -> Any:
@@ -174,16 +174,14 @@ class NoisyGroups(Released):
 
     def _of_groups(self, mechanism: Noise, counts: _Ints, level: Fraction) -> tuple[_Ints, _Ints]:
         """Return the ends of the intervals of groups."""
-        interval = partial(
-            thresholds.interval, float(mechanism.rate), threshold=self._at_least, level=level
-        )
+        least = Classes(self.design._axes, self._at_least).least(self._cells)
+        rate = scatter.sampled_rate(Fraction(mechanism.rate))
+        interval = partial(thresholds.interval, rate, threshold=least, level=level)
         if self._rounded is None:
             return interval(published=counts)
         # Both ends rise with what a count was before rounding, which reached the threshold.
         off = rounding.half(self._rounded)
-        low, high = (
-            np.maximum(rounding.moved(counts, moves), self._at_least) for moves in (-off, off)
-        )
+        low, high = (np.maximum(rounding.moved(counts, moves), least) for moves in (-off, off))
         return interval(published=low)[0], interval(published=high)[1]
 
     def left_out(self, total: Integer | Answers, *, alpha: Real = 0.05) -> Any:
@@ -332,20 +330,21 @@ class NoisyGroups(Released):
         if not lower.any():
             return list(axes), True
         seen = self._cells[lower[: self._cells.size] > 0]
-        levels = [each.places for each in axes.columns(seen).values()]
+        levels = [each.listed() for each in axes.columns(seen).values()]
         return [
             axis
-            for axis, places in zip(axes, levels, strict=True)
-            if axis.other and set(places.tolist()) <= {axis.nodes.index(axis.other[0])}
+            for axis, items in zip(axes, levels, strict=True)
+            if axis.other and {*items} <= {*axis.other}
         ], False
 
     def _rehearsed(self) -> dict[str, Any]:
-        """Return a row for each level of the longest column: nobody knows which groups appear."""
-        axes = self.design._axes
-        rows = np.arange(max(axes.shape, default=1))
-        columns: dict[str, Any] = {
-            axis.label: axis.coded(axis.shown[rows % axis.tree.size]) for axis in axes
-        }
+        """Return a row for each level of the longest column, or of the examples of a rule.
+
+        Nobody knows which groups appear.
+        """
+        known = {axis.label: axis.examples for axis in self.design._axes}
+        rows = np.arange(max(map(len, known.values()), default=1))
+        columns: dict[str, Any] = {x: Coded(each, rows % len(each)) for x, each in known.items()}
         return columns | {self._name: np.zeros_like(rows)}
 
     def _answers(self) -> dict[str, Any]:
@@ -358,14 +357,14 @@ class NoisyGroups(Released):
 
     def _title(self) -> str:
         return (
-            f"{notebook.many(len(self._cells), 'group')} of {self.design.cells}, each with a "
-            f"noisy count of at least {self._at_least}"
+            f"{notebook.many(len(self._cells), 'group')} of {notebook.count(self.design.cells)}, "
+            f"each with a noisy count of at least {classes.said(self._at_least)}"
             f"{'' if self._rest is None else ', and a row for the rest'}"
         )
 
 
-def threshold(design: Layout, at_least: Any, mechanism: Noise) -> int:
-    """Return a threshold, unless this design or mechanism takes none."""
+def threshold(design: Layout, at_least: Any, mechanism: Noise) -> Thresholds:
+    """Return a threshold or two, unless this design or mechanism takes none."""
     if mechanism.bounds is not None:
         raise ValueError("bounds are not accepted with at_least, which needs noise without them")
     if design.signed:
@@ -377,9 +376,7 @@ def threshold(design: Layout, at_least: Any, mechanism: Noise) -> int:
         raise ValueError(
             "at_least is not accepted with margins, hierarchies or tables: leave these out"
         )
-    if design.cells > MOST_CELLS:
-        raise ValueError(
-            f"at_least is not accepted for {design.cells} cells, since each gets noise: give a "
-            f"design of at most {MOST_CELLS}"
-        )
-    return parameters.at_least("at_least", at_least, 1)
+    least = classes.checked(design._axes, at_least)
+    if mechanism.rate != math.inf:
+        Classes(design._axes, least).plan(Fraction(mechanism.rate))  # One without is refused here.
+    return least

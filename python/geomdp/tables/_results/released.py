@@ -158,7 +158,7 @@ class Released:
         return None
 
     @property
-    def _threshold(self) -> int | None:
+    def _threshold(self) -> int | tuple[int, int] | None:
         """The least noisy count that is published; None if all are."""
         return None
 

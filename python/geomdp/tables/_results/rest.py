@@ -21,7 +21,7 @@ from geomdp.mechanism import GeometricMechanism
 from geomdp.tables._columns import levels as _levels
 from geomdp.tables._columns.native import Coded
 from geomdp.tables._facts import layout, rounding
-from geomdp.tables._facts.exact_sums import saturated
+from geomdp.tables._facts.exact_sums import among, saturated
 
 if TYPE_CHECKING:
     from geomdp.tables._facts.layout import Layout
@@ -90,18 +90,18 @@ def labels(design: Layout, given: Any) -> tuple[Any, ...]:
         label = by_column[axis.label]
         if label is None or (isinstance(label, float) and label != label):  # noqa: PLR0124
             raise ValueError(f"rest of {axis.label!r} is null: give a label")
-        if any(label == level for level in axis.levels):
+        if axis.has(label):
             raise ValueError(
                 f"rest has {parameters.shown(label)}, which is a level of {axis.label!r}: give "
                 "another label"
             )
         name = f"levels of {axis.label!r} with the label of rest"
-        found.append(_levels.checked(name, [*axis.levels, label])[-1])
+        found.append(_levels.checked(name, [*axis.typed, label])[-1])
     return tuple(found)
 
 
 def summed(occupied: tuple[_Ints, _Ints], shown: _Ints) -> _Ints:
     """Return the exact sum of the cells that are not shown, as an array of one count."""
     cells, records = occupied
-    left = records[~np.isin(cells, shown, assume_unique=True)]
+    left = records[~among(cells, shown)]
     return np.asarray(saturated(left, lambda each: each.sum(keepdims=True, dtype=np.int64)))
