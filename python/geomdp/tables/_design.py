@@ -372,6 +372,7 @@ individual='patient', l0=2)
         cells = mechanisms[self.blocks[-1]]
         if of is None:
             return cells.accuracy(alpha)
+        self._axes.check_listed()
         if of == "all":
             return max(
                 accuracy.simultaneous_accuracy(each, alpha, n=self.cells)

@@ -31,7 +31,7 @@ from geomdp.tables._columns.native import Library
 from geomdp.tables._count.contributions import checked, words
 from geomdp.tables._count.counting import columns_of, table, tally
 from geomdp.tables._design import Design
-from geomdp.tables._facts.exact_sums import merged
+from geomdp.tables._facts.exact_sums import merged, received, sent
 from geomdp.tables._facts.layout import counting, summing
 from geomdp.tables._limits import ChosenLimit, Limit, Options, chosen
 from geomdp.tables._release.table import Table
@@ -185,7 +185,7 @@ def _counted(
     used, who = columns_of(design, counts, names), _ids.columns(design.individual)
     picked = placed.select(*(places[names.index(only(each, names))] for each in used))
     # Without rows, this checks the arguments.
-    _, library, _ = tally(design, picked.limit(0).toArrow().rename_columns(used), counts)
+    _, library, empty = tally(design, picked.limit(0).toArrow().rename_columns(used), counts)
     if who:
         picked = picked.repartition(*(places[names.index(each)] for each in who))
 
@@ -193,11 +193,11 @@ def _counted(
         if read := list(batches):
             rows = ArrowTable.from_batches(read).rename_columns(used)
             _, _, occupied = tally(design, rows, counts)
-            yield RecordBatch.from_arrays([*map(array, occupied)], ["row", "n"])
+            yield RecordBatch.from_arrays([array(sent(occupied[0])), array(occupied[1])], names)
 
-    found = picked.mapInArrow(counted, "row long, n long").toArrow()
-    at, sizes = (found.column(name).to_numpy() for name in ("row", "n"))
-    return library, (at, sizes)
+    kind, names = "binary" if empty[0].dtype == object else "long", ["row", "n"]
+    found = picked.mapInArrow(counted, f"row {kind}, n long").toArrow()
+    return library, (received(found.column("row").to_numpy()), found.column("n").to_numpy())
 
 
 @unseen

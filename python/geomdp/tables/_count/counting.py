@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import islice, repeat
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -31,7 +31,6 @@ from geomdp.tables._columns.native import (
 from geomdp.tables._count.contributions import drawn, kept_of, sorted_by, spent, starts
 from geomdp.tables._engines import CLUSTERS
 from geomdp.tables._facts import layout, naming
-from geomdp.tables._facts.axes import NUMBERED
 from geomdp.tables._facts.exact_sums import check_countable, numbered, packed, rows
 from geomdp.tables._release.table import Table
 
@@ -311,8 +310,7 @@ def _cells(
         if at is None:
             items: Any = [items_of(series, axis.typed) for series in own]
             items = map(naming.path, zip(*items, strict=True)) if axis.several else items[0]
-            found_at = map(axis.cell_places.get, items, repeat(axis.outside))
-            at = np.fromiter(found_at, np.int64 if axis.many <= NUMBERED else object, size)
+            at = axis.of_items(items, size)
         places.append(at)
     inside = np.ones(size, np.bool_)
     for at in places:

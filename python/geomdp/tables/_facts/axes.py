@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
+from itertools import product, repeat
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -277,6 +277,10 @@ class Axis:
                 if depths[node] >= start and self.nodes[node] not in known:
                     found.setdefault(whole[node], place)
         return found
+
+    def of_items(self, items: Iterable[Any], size: int) -> NDArray[Any]:
+        """Return the place among what is counted of each item of the data, or that of others."""
+        return np.fromiter(map(self.cell_places.get, items, repeat(self.outside)), np.int64, size)
 
     @cached_property
     def _from_least(self) -> tuple[int, NDArray[np.int64]] | None:

@@ -183,6 +183,21 @@ def rows(design: Layout, cells: NDArray[Any], records: _Ints) -> tuple[_Ints, _I
     return every, counts
 
 
+def sent(cells: NDArray[Any]) -> NDArray[Any]:
+    """Return cells as an engine keeps them: those beyond int64 as their bytes."""
+    if cells.dtype != object:
+        return cells
+    size = -(-MOST_BITS // 8)
+    return np.array([cell.to_bytes(size, "big").lstrip(b"\0") for cell in cells.tolist()], object)
+
+
+def received(kept: NDArray[Any]) -> NDArray[Any]:
+    """Return the cells that :func:`sent` gave to an engine."""
+    if kept.dtype != object:
+        return kept
+    return np.array([int.from_bytes(each, "big") for each in kept.tolist()], object)
+
+
 def merged(design: Layout, found: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
     """Return distinct rows in order, and their counts, given those of parts of the records."""
     size = math.prod(design._axes.sizes) if design.tables is None else design.cells

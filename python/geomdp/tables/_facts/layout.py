@@ -21,7 +21,7 @@ from geomdp.mechanism import GeometricMechanism, as_mechanism
 from geomdp.tables._columns import ids
 from geomdp.tables._columns.native import Coded
 from geomdp.tables._facts import chosen as _chosen
-from geomdp.tables._facts import tier_names
+from geomdp.tables._facts import rules, tier_names
 from geomdp.tables._facts.axes import Axes, Levels
 from geomdp.tables._facts.fields import KEYWORDS, stated
 from geomdp.tables._facts.hierarchy import Hierarchy
@@ -124,6 +124,7 @@ class Layout:
         sums, parts = _margins(margins, list(given), named=tables is None)
         own = _by_column(shares, list(given))
         if tables is not None:
+            _check_lists(given)
             _chosen.check_shares(parts, own, given)
             asked = _chosen.keys_of(tables, given)
             sums = _chosen.sums(asked, given, sums, others)
@@ -753,6 +754,16 @@ def _by_label(levels: Mapping[Any, Any]) -> tuple[dict[str, tuple[str, ...]], di
             raise ValueError(f"column {_label(key)!r} is given twice: give each once")
         given[_label(key)] = items
     return columns, given
+
+
+def _check_lists(given: Mapping[str, Any]) -> None:
+    """Refuse levels that are a rule beside tables, whose rows are listed."""
+    for label, each in given.items():
+        if (rule := rules.of(each)) is not None:
+            raise ValueError(
+                f"tables are not accepted with levels of {label!r} that are a rule, "
+                f"{parameters.shown(rule)}: leave them out, or give a list of levels"
+            )
 
 
 def _check_product(axes: Axes) -> None:

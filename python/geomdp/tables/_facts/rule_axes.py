@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -20,9 +20,20 @@ from geomdp.tables._facts.rules import Integers, Rule
 #: What it has in common with other axes. All else of these lists their levels.
 _KEPT = frozenset(
     (
-        *("cell_places", "cells_by_depth", "chosen", "coded", "column", "columns", "common"),
+        *("cells_by_depth", "chosen", "coded", "column", "columns", "common"),
         *("complete", "counts", "depths", "even", "examples", "given", "has", "hierarchy"),
-        *("is_level", "key", "label", "many", "margin", "node", "of_integers", "of_rows", "other"),
+        *(
+            "is_level",
+            "key",
+            "label",
+            "many",
+            "margin",
+            "node",
+            "of_integers",
+            "of_items",
+            "of_rows",
+            "other",
+        ),
         *("outside", "pairs", "paths", "rooms", "rule", "several", "shares", "size", "typed"),
     )
 )
@@ -53,7 +64,6 @@ class RuleAxis(Axis):
     ) -> None:
         self.label, self.columns, self.rule = label, (label,), rule
         for what, given in (
-            ("tables", chosen),
             ("margins", len(margin) > 0),
             ("shares", shares is not None),
             ("several columns", columns is not None),
@@ -63,7 +73,7 @@ class RuleAxis(Axis):
                     f"{what} are not accepted with levels of {label!r} that are a rule, "
                     f"{parameters.shown(rule)}: leave them out, or give a list of levels"
                 )
-        self.hierarchy, self.margin, self.chosen, self.complete = None, False, False, complete
+        self.hierarchy, self.margin, self.chosen, self.complete = None, False, chosen, complete
         self.other, self.shares = list(other), (Fraction(1),)
         if other:
             words = f"levels of {label!r} with other {parameters.given(other[0])}"
@@ -126,7 +136,6 @@ class RuleAxis(Axis):
     rooms = property(lambda _: [1])
     pairs = property(lambda _: [(0, 0, -1)])
     cells_by_depth = property(lambda self: Counter({0: self.size}))
-    cell_places = property(lambda self: _Looked(self.rule))
 
     def has(self, label: Any) -> bool:
         """Whether this is a level, or the label of other records."""
@@ -164,6 +173,11 @@ class RuleAxis(Axis):
         places: NDArray[Any] = self._array(found)[column.places]
         return places
 
+    def of_items(self, items: Iterable[Any], size: int) -> NDArray[Any]:
+        """Return the place of each item of the data, or that of others."""
+        looked = _Looked(self.rule, self.outside)
+        return np.fromiter(map(looked.__getitem__, items), self._kind, size)
+
     def of_integers(self, values: NDArray[np.int64]) -> NDArray[Any] | None:
         """Return the place of each integer, if levels are integers one after the other."""
         if not isinstance(self.rule, Integers) or self.rule.within.step != 1:
@@ -176,7 +190,12 @@ class RuleAxis(Axis):
 
     def _array(self, places: Any) -> NDArray[Any]:
         """Return places as an array, of objects if there are more than int64 has."""
-        return np.array(places, np.int64 if self.size <= NUMBERED else object)
+        return np.array(places, self._kind)
+
+    @property
+    def _kind(self) -> Any:
+        """The type of an array of places."""
+        return np.int64 if self.size <= NUMBERED else object
 
     def _place(self, label: Any) -> int:
         if self.other and label == self.other[0]:
@@ -187,15 +206,14 @@ class RuleAxis(Axis):
         return self.other[0] if place == self.rule.size else self.rule.label(place)
 
 
-class _Looked:
+class _Looked(dict[Any, int]):
     """The places of items of the data, each looked up once."""
 
-    def __init__(self, rule: Rule) -> None:
-        self._rule, self._known = rule, dict[Any, int]()
+    def __init__(self, rule: Rule, outside: int) -> None:
+        super().__init__()
+        self._rule, self._outside = rule, outside
 
-    def get(self, item: Any, outside: int) -> int:
-        """Return the place of an item, or that of others."""
-        if (found := self._known.get(item)) is None:
-            found = self._rule.place(item)
-            self._known[item] = found = outside if found < 0 else found
+    def __missing__(self, item: Any) -> int:
+        found = self._rule.place(item)
+        self[item] = found = self._outside if found < 0 else found
         return found

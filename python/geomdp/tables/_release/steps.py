@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp._ground import identity as _identity
-from geomdp._ground import parameters
+from geomdp._ground import notebook, parameters
 from geomdp._ground.identity import Identity
 from geomdp._noise import Noise, exact_loss
 from geomdp.mechanism import GeometricMechanism, as_mechanism
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from geomdp.tables._math.products import Block
 
 _Ints: TypeAlias = NDArray[np.int64]
+#: The most empty cells that are drawn.
+_MOST_EMPTY = 2**23
 _NO_CELLS = np.empty(0, np.int64)
 
 
@@ -123,11 +125,12 @@ def prepare(
             raise TypeError("rest takes a share of epsilon: give epsilon instead of a mechanism")
         row, epsilon = _rest.asked(design, rest, epsilon)
     mechanisms = layout.mechanisms_by(design, mechanism, epsilon, bounds, tiers)
-    _check_bounds(design, [each.bounds for each in mechanisms.values() if each.bounds is not None])
     if at_least is not None:
         at_least = threshold(design, at_least, mechanisms[design.blocks[-1]])
+        _check_shown(design, at_least, mechanisms[design.blocks[-1]])
     else:
         check_size(design)
+    _check_bounds(design, [each.bounds for each in mechanisms.values() if each.bounds is not None])
     for each in {id(each): each for each in mechanisms.values()}.values():
         each.certificate(np.int64)  # A mechanism without a plan for these counts is refused here,
         if tiers is None:
@@ -143,6 +146,19 @@ def zeros(release: Release) -> list[_Ints]:
         return [np.zeros(int(release.rest is not None), np.int64), _NO_CELLS]
     design = release.design
     return [np.zeros(design.shape if design.tables is None else design.cells, np.int64)]
+
+
+def _check_shown(design: Layout, at_least: Thresholds, mechanism: Noise) -> None:
+    """Refuse a threshold that more empty cells are expected to reach than memory holds."""
+    if mechanism.rate == math.inf:
+        return
+    plan = Classes(design._axes, at_least).plan(Fraction(mechanism.rate))
+    if (many := math.ceil(sum(each.mean for each in plan.classes))) > _MOST_EMPTY:
+        raise ValueError(
+            f"at_least = {at_least} is not accepted, which {notebook.count(many)} empty cells are "
+            f"expected to reach: give design.threshold(epsilon), or another threshold for at most "
+            f"{_MOST_EMPTY} of them"
+        )
 
 
 def _check_bounds(design: Layout, bounds: Sequence[tuple[int, int]]) -> None:

@@ -200,11 +200,18 @@ def _left_out(axes: Mapping[str, Any]) -> str:
     """Return sentences about which records are in the table, by its columns without `other`."""
     alone = {label: axis["complete"] for label, axis in axes.items() if not axis["other"]}
     kinds = (
-        (False, "Only records with one of the listed values are in this table, of"),
+        (False, "Only records with one of the values that this table may show are in it, of"),
         (True, "As the publisher states, all records have one of the listed values of"),
     )
     found = [(text, [x for x, all_in in alone.items() if all_in is kind]) for kind, text in kinds]
     return "".join(f" {text} {', '.join(labels)}." for text, labels in found if labels)
+
+
+def _thresholds(at_least: Any) -> str:
+    """Return a threshold, or two, in words."""
+    if not isinstance(at_least, list | tuple):
+        return str(at_least)
+    return f"{at_least[0]}, or {at_least[1]} for words that are on no public list,"
 
 
 def _noise(facts: Mapping[str, Any], epsilon: Fraction) -> str:
@@ -222,9 +229,17 @@ def _noise(facts: Mapping[str, Any], epsilon: Fraction) -> str:
             "them hold at once, because the largest counts tend to have the most noise."
         )
     if facts["at_least"] is not None:
+        ruled = any(isinstance(x.get("levels"), dict) for x in facts["axes"].values())
         noise += (
-            f" Only groups with a noisy count of at least {facts['at_least']} are shown, and some "
-            "of them may be empty."
+            f" Only groups with a noisy count of at least {_thresholds(facts['at_least'])} are "
+            "shown, and some of them may be empty"
+            + (
+                ""
+                if not ruled
+                else ": where no list says what occurs, such a row may be any text "
+                "or number at random"
+            )
+            + "."
             + (
                 " The last row is the sum of all other groups, with noise of its own."
                 * bool(facts["rest"])
