@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from geomdp.tables import Design, Hierarchy, NoisyGroups
+from geomdp.tables import Design, Hierarchy, NoisyGroups, Words
 
 #: What a publisher may say, as nobody should.
 ABOUT = {
@@ -71,6 +71,18 @@ RELEASED["below 0"].counts[1:] = [[-90, -60, -30], [0, 1, -1], [-7, 40, -47]]
 RELEASED["groups"] = DESIGNS["texts"].count(PEOPLE).release(epsilon=0.5, at_least=20, about=ABOUT)
 RELEASED["groups and rest"] = (
     DESIGNS["texts"].count(PEOPLE).release(epsilon=1, at_least=60, rest=("rest", "1/4"))
+)
+#: Levels by rules, with two thresholds and with one.
+AREAS = Words("CBA-=", 40, common=["B", "ABBA"])
+RELEASED["groups of words"] = (
+    Design({"area": AREAS, "sex": ["f", "m"]}, other={"area": "other"})
+    .count(PEOPLE.assign(area=PEOPLE["area"].where(PEOPLE["age"] > 9, "?")))
+    .release(epsilon=1, at_least=(4, 80), rest=({"area": "rest", "sex": "all"}, "1/4"))
+)
+RELEASED["groups of integers"] = (
+    Design({"age": range(-(2**63), 2**63)}, complete=True)
+    .count(PEOPLE[["age"]] // 50)
+    .release(epsilon="0.5", at_least=100)
 )
 RELEASED["top"] = DESIGNS["texts"].count(PEOPLE).top(3, epsilon=1, about=ABOUT)
 RELEASED["bounds"] = DESIGNS["flat"].count(PEOPLE).release(epsilon=0.5, bounds=(0, 300))

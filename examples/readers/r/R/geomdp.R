@@ -44,14 +44,29 @@
   list(lower = pmax(lower, 0), upper = pmax(above - 1, 0))
 }
 
+# The threshold of each row: of two, the first is that of rows whose words are all common.
+.thresholds <- function(facts, cells) {
+  at_least <- unlist(facts$at_least)
+  common <- rep(TRUE, nrow(cells))
+  for (place in seq_along(facts$axes)) {
+    axis <- facts$axes[[place]]
+    listed <- axis$levels$words$common
+    if (length(listed)) common <- common & cells[[place]] %in% unlist(c(listed, axis$other))
+  }
+  if (length(at_least) == 1) at_least else ifelse(common, at_least[1], at_least[2])
+}
+
 # The least that a true count, or a true sum of values, may be.
 .least <- function(facts) {
   if (!is.null(facts$values) && as.numeric(facts$values[[1]]) < 0) -Inf else 0
 }
 
 # The depth of each node of a column, by its text in the file.
-.depths <- function(axis) {
-  if (is.null(axis$nodes)) {
+.depths <- function(axis, cells) {
+  if (!is.null(names(axis$levels))) { # a rule, of which nobody can list the levels
+    labels <- unique(cells)
+    depths <- rep(0, length(labels))
+  } else if (is.null(axis$nodes)) {
     labels <- c(axis$margin, axis$levels, axis$other)
     depths <- c(rep(0, length(axis$margin)), rep(length(axis$margin), length(labels)))
     depths <- depths[seq_along(labels)]
@@ -125,7 +140,7 @@ read_geomdp <- function(path, level = 0.95) {
   # The rate of each row's noise: that of the depths of its levels.
   key <- rep("", nrow(rows))
   for (place in seq_along(facts$axes)) {
-    known <- .depths(facts$axes[[place]])
+    known <- .depths(facts$axes[[place]], cells[[place]])
     if (!is.null(facts$rest)) { # the last row
       known$labels <- c(known$labels, .text(facts$rest$labels[[place]]))
       known$depths <- c(known$depths, known$depths[1])
@@ -151,8 +166,9 @@ read_geomdp <- function(path, level = 0.95) {
     rows$lower <- pmax(low - reach, .least(facts))
     rows$upper <- high + reach
   } else {
-    rows$lower <- .groups(pmax(low, facts$at_least), rate, facts$at_least, alpha)$lower
-    rows$upper <- .groups(pmax(high, facts$at_least), rate, facts$at_least, alpha)$upper
+    at_least <- .thresholds(facts, cells)
+    rows$lower <- .groups(pmax(low, at_least), rate, at_least, alpha)$lower
+    rows$upper <- .groups(pmax(high, at_least), rate, at_least, alpha)$upper
   }
   if (!is.null(facts$rest)) {
     # The sum of what was left out has noise of its own.

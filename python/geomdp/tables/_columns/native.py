@@ -269,7 +269,8 @@ def items_of(series: Any, levels: Sequence[Any] = ()) -> list[Any]:
 
 def plain_integers(series: Any) -> NDArray[np.int64] | None:
     """Return a column of signed integers without nulls as an array; None for any other."""
-    if not series.dtype.is_signed_integer() or series.is_null().any():
+    nw = narwhals()
+    if series.dtype not in (nw.Int8, nw.Int16, nw.Int32, nw.Int64) or series.is_null().any():
         return None
     numbers = series.to_numpy()
     return numbers.astype(np.int64) if numbers.dtype.kind == "i" else None

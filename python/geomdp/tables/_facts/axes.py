@@ -474,6 +474,8 @@ def raveled(places: Sequence[NDArray[Any]], sizes: Sequence[int], many: int) -> 
 def unraveled(cells: NDArray[Any], sizes: Sequence[int]) -> list[NDArray[Any]]:
     """Return the places of cells on each axis."""
     found = list[NDArray[Any]]()
+    if math.prod(sizes) > NUMBERED:
+        cells = cells.astype(object)
     for size in reversed(sizes):
         cells, at = cells // size, cells % size
         found.append(at.astype(np.int64) if size <= NUMBERED else at)

@@ -244,8 +244,6 @@ FIELDS: dict[str, Field] = {
             "type": ["integer", "array", "null"],
             "minimum": 1,
             "items": {"type": "integer", "minimum": 1},
-            "minItems": 2,
-            "maxItems": 2,
         },
         "for groups, the threshold: cells with smaller noisy counts have no row, and the rows of "
         "the others are in the order of the design. If a column has `common` words, this may be "
