@@ -193,11 +193,13 @@ def _counted(
         if read := list(batches):
             rows = ArrowTable.from_batches(read).rename_columns(used)
             _, _, occupied = tally(design, rows, counts)
-            yield RecordBatch.from_arrays([array(sent(occupied[0])), array(occupied[1])], names)
+            columns = [array([*sent(occupied[0])]), array(occupied[1])]
+            yield RecordBatch.from_arrays(columns, ["row", "n"])
 
-    kind, names = "binary" if empty[0].dtype == object else "long", ["row", "n"]
+    kind = "array<long>" if empty[0].dtype == object else "long"
     found = picked.mapInArrow(counted, f"row {kind}, n long").toArrow()
-    return library, (received(found.column("row").to_numpy()), found.column("n").to_numpy())
+    at, sizes = (found.column(name).to_numpy() for name in ("row", "n"))
+    return library, (received(at), sizes)
 
 
 @unseen

@@ -23,6 +23,8 @@ _Ints: TypeAlias = NDArray[np.int64]
 _LOW = 2**32 - 1
 #: The most cells of a whole table: 8 GB of counts.
 _MOST_CELLS = 2**30
+#: The most digits of a cell, to the base of the cells that int64 numbers.
+_DIGITS = math.ceil(MOST_BITS / (NUMBERED.bit_length() - 1))
 #: Floats have all integers up to this.
 _EXACT = 2**53
 
@@ -184,18 +186,25 @@ def rows(design: Layout, cells: NDArray[Any], records: _Ints) -> tuple[_Ints, _I
 
 
 def sent(cells: NDArray[Any]) -> NDArray[Any]:
-    """Return cells as an engine keeps them: those beyond int64 as their bytes."""
+    """Return cells as files and engines keep them: beyond int64, a row of digits for each."""
     if cells.dtype != object:
         return cells
-    size = -(-MOST_BITS // 8)
-    return np.array([cell.to_bytes(size, "big").lstrip(b"\0") for cell in cells.tolist()], object)
+    found, left = np.empty((cells.size, _DIGITS), np.int64), cells
+    for place in reversed(range(_DIGITS)):
+        found[:, place], left = left % NUMBERED, left // NUMBERED
+    return found
 
 
 def received(kept: NDArray[Any]) -> NDArray[Any]:
-    """Return the cells that :func:`sent` gave to an engine."""
-    if kept.dtype != object:
+    """Return the cells that :func:`sent` has written."""
+    if kept.dtype == object:
+        kept = np.array([*kept], np.int64).reshape(-1, _DIGITS)
+    elif kept.ndim == 1:
         return kept
-    return np.array([int.from_bytes(each, "big") for each in kept.tolist()], object)
+    cells = np.zeros(len(kept), object)
+    for digits in kept.T:
+        cells = cells * NUMBERED + digits.astype(object)
+    return cells
 
 
 def merged(design: Layout, found: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
