@@ -22,7 +22,7 @@ KEYWORDS: dict[str, tuple[type, Callable[[Any, Any, Any], bool]]] = {
     ),
 }
 #: Those of parts of the value, and those that say nothing about it.
-OTHERS = {"$ref", "properties", "items", "$schema", "$defs", "title"}
+OTHERS = {"$ref", "anyOf", "properties", "items", "$schema", "$defs", "title"}
 
 
 def errors(value: Any, schema: Any, whole: Any, at: str = "") -> list[str]:
@@ -34,6 +34,9 @@ def errors(value: Any, schema: Any, whole: Any, at: str = "") -> list[str]:
         if keyword in schema and isinstance(value, kind)
         if not holds(value, schema[keyword], schema)
     ]
+    ways = schema.get("anyOf", [])
+    if ways and all(errors(value, each, whole) for each in ways):
+        found.append(f"{at}: anyOf")
     for name, part, wanted in parts(value, schema, whole):
         found += errors(part, wanted, whole, at + name)
     return found

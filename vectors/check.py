@@ -148,13 +148,8 @@ class Plan:
         self.range = int(certificate["range"])
         require(self.range == self.upper - self.lower, "range")
         require(certificate["limb_bits"] == LIMB_BITS, "limb_bits")
-        self.digits = [
-            Digit(int(each["weight"]), each["limbs"], [int(t, 16) for t in each["thresholds"]])
-            for each in certificate["digits"]
-        ]
+        self.digits, self.words = digits_of(certificate)
         self.value_bits = certificate["floor"]["value_bits"] if self.digits else 0
-        own = [digit.own for digit in self.digits]
-        self.words = 1 + max(sum(own), own[0] + 1) if own else 0
         #: Of a step between tiers: the words of the keep number, and its limits inside and at ends.
         keep = certificate.get("keep") or {"limbs": 0, "inside": "0x0", "end": "0x0"}
         self.keep_words = keep["limbs"]
@@ -176,11 +171,8 @@ class Plan:
         shared, *own = words
         kept = joined(own[len(own) - self.keep_words :])
         at_end = offset in (0, self.range)
-        value, reached = own[self.digits[0].own] % 2**self.value_bits, []
-        for digit in self.digits:
-            number = joined([*own[: digit.own], shared])
-            own = own[digit.own :]
-            reached.append(sum(threshold <= number for threshold in digit.thresholds))
+        value = own[self.digits[0].own] % 2**self.value_bits
+        reached = outcomes(self.digits, shared, own)
         if kept < self.keep_limits[at_end] and reached[0] > 0:
             return self.lower + offset
         return self.lower + self.moved(offset, reached, shared & 1 == 1, value)
@@ -231,6 +223,26 @@ class Plan:
         return [Fraction(mass, sum(found)) for mass in found]
 
 
+def digits_of(certificate: dict[str, Any]) -> tuple[list[Digit], int]:
+    """Return the digits that a certificate states, and the words of a draw."""
+    digits = [
+        Digit(int(each["weight"]), each["limbs"], [int(t, 16) for t in each["thresholds"]])
+        for each in certificate["digits"]
+    ]
+    own = [digit.own for digit in digits]
+    return digits, 1 + max(sum(own), own[0] + 1) if own else 0
+
+
+def outcomes(digits: Sequence[Digit], shared: int, own: Sequence[int]) -> list[int]:
+    """Return how many thresholds the number of each digit has reached."""
+    found = []
+    for digit in digits:
+        number = joined([*own[: digit.own], shared])
+        own = own[digit.own :]
+        found.append(sum(threshold <= number for threshold in digit.thresholds))
+    return found
+
+
 def joined(words: Sequence[int]) -> int:
     """Return the number of the upper bits of words."""
     number = 0
@@ -253,18 +265,29 @@ def words(block: bytes) -> list[int]:
     return [int.from_bytes(block[at : at + 8], "little") for at in (0, 8)]
 
 
+class Stream:
+    """The words of a key."""
+
+    def __init__(self, key: bytes) -> None:
+        self.aes, self.blocks = Aes(key), dict[int, list[int]]()
+
+    def __getitem__(self, at: int) -> int:
+        if at // 2 not in self.blocks:
+            self.blocks[at // 2] = words(self.aes((at // 2).to_bytes(16, "little")))
+        return self.blocks[at // 2][at % 2]
+
+
+def array_tape(stream: Stream, size: int, place: int) -> list[int]:
+    """Return the words of a draw in an array, where each has so many."""
+    block, lane = divmod(place, LANES)
+    return [stream[(block * size + j) * LANES + lane] for j in range(size)]
+
+
 def tapes_of_key(plan: Plan, vector: dict[str, Any]) -> Iterator[list[int]]:
     """Yield the tape of each count in an array, where the array has a key."""
-    aes, blocks = Aes(bytes.fromhex(vector["key"])), dict[int, list[int]]()
+    stream = Stream(bytes.fromhex(vector["key"]))
     for place in range(len(vector["counts"])):
-        block, lane = divmod(place, LANES)
-        tape = []
-        for j in range(plan.words):
-            at = (block * plan.words + j) * LANES + lane
-            if at // 2 not in blocks:
-                blocks[at // 2] = words(aes((at // 2).to_bytes(16, "little")))
-            tape.append(blocks[at // 2][at % 2])
-        yield tape
+        yield array_tape(stream, plan.words, place)
 
 
 def id_numbers(key: bytes, column: dict[str, Any], place: int, sole: bool) -> list[bytes]:
@@ -342,7 +365,114 @@ def little(number: int) -> bytes:
     return number.to_bytes((number.bit_length() + 7) // 8, "little")
 
 
+# ---------------------------------------------------------------------------- groups
+
+
+class Groups:
+    """Noise of groups, and points on a domain, by the numbers of their certificate."""
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        certificate = given["certificate"]
+        require(certificate["limb_bits"] == LIMB_BITS, "limb_bits")
+        self.digits, self.words = digits_of(certificate)
+        self.block = int(certificate["block"])
+        self.fall = Fraction(certificate["fall"])
+        self.classes = certificate["classes"]
+
+    def trials(self, tape: Sequence[int]) -> int:
+        """Return the trials of a block, at most one more than it has."""
+        shared, *own = tape
+        reached = outcomes(self.digits, shared, own)
+        pairs = zip(self.digits[1:], reached[1:], strict=True)
+        trials = reached[0] + sum(digit.weight * outcome for digit, outcome in pairs)
+        if len(reached) > 1 and reached[-1] == len(self.digits[-1].thresholds):
+            return self.block + 1
+        return min(trials, self.block + 1)
+
+    def geometric(self, key: bytes, part: bytes, number: int, index: int = 0) -> list[int]:
+        """Return geometric numbers, each the sum of blocks up to the first that is not full."""
+        found, going = [0] * number, list(range(number))
+        for block in itertools.count():
+            if not going:
+                break
+            stream, rest = Stream(part_key(key, part, index, block)), []
+            for place in going:
+                added = self.trials(array_tape(stream, self.words, place)) - 1
+                found[place] += added
+                if added == self.block:
+                    rest.append(place)
+            going = rest
+        return found
+
+    def noisy(self, key: bytes, counts: Sequence[int], thresholds: Sequence[int]) -> list[int]:
+        """Return the noisy counts that reach their thresholds, and 0 for all others."""
+        size = max(1, -(-(self.fall.denominator.bit_length() - 1) // 64))
+        stream, found = Stream(part_key(key, b"falls")), []
+        noise = self.geometric(key, b"noise", len(counts))
+        cells = zip(counts, thresholds, noise, strict=True)
+        for place, (count, threshold, more) in enumerate(cells):
+            number = whole([stream[size * place + j] for j in range(size)])
+            falls = number < self.fall * 2 ** (64 * size)
+            noisy = count - 1 - more if falls else min(count + more, 2**63 - 1)
+            found.append(noisy if count > 0 and noisy >= threshold else 0)
+        return found
+
+    def points(self, key: bytes, index: int) -> tuple[list[int], list[int]]:
+        """Return the values of the points of a class, and their places."""
+        given = self.classes[index]
+        mean, threshold = Fraction(given["mean"]), int(given["threshold"])
+        stream, at, number = Stream(part_key(key, b"number", index)), 0, 0
+        for _ in range(int(given["parts"])):
+            for k in itertools.count():
+                size, limit = hazard(mean, k)
+                word = whole([stream[at + j] for j in range(size)])
+                at += size
+                if word >= limit:
+                    break
+                number += 1
+        values = self.geometric(key, b"values", number, index)
+        size, stream = given["words"], Stream(part_key(key, b"places", index))
+        places = (
+            whole([stream[size * point + j] for j in range(size)]) * int(given["places"])
+            >> 64 * size
+            for point in range(number)
+        )
+        return [min(threshold + value, 2**63 - 1) for value in values], list(places)
+
+
+def part_key(key: bytes, part: bytes, index: int = 0, block: int = 0) -> bytes:
+    """Return the key of the tape of a part of a release."""
+    return derive(key, b"geomdp groups", part, index.to_bytes(4), block.to_bytes(4))
+
+
+def hazard(mean: Fraction, k: int) -> tuple[int, int]:
+    """Return the words of the number that decides whether there are more than k, and its limit."""
+    size = 1
+    while mean * 2 ** (64 * size) < (k + 1) * 2**100:
+        size += 1
+    term, total = 2 ** (64 * size + 128), 0
+    for i in itertools.count(1):
+        term = term * mean.numerator // ((k + i) * mean.denominator)
+        if not term:
+            break
+        total += term
+    return size, (total << 64 * size) // (2 ** (64 * size + 128) + total)
+
+
+def whole(given: Sequence[int]) -> int:
+    """Return the number of all bits of words, the most significant first."""
+    number = 0
+    for word in given:
+        number = number << 64 | word
+    return number
+
+
 # ---------------------------------------------------------------------------- vectors
+
+
+def plan_of(given: dict[str, Any]) -> Plan | Groups:
+    """Return the plan that a file states."""
+    return (Plan if "dtype" in given else Groups)(given)
 
 
 def tapes(plan: Plan, vector: dict[str, Any]) -> Iterator[list[int]]:
@@ -354,8 +484,18 @@ def tapes(plan: Plan, vector: dict[str, Any]) -> Iterator[list[int]]:
     return tapes_of_key(plan, vector)
 
 
-def check(plan: Plan, vector: dict[str, Any]) -> None:
+def check(plan: Plan | Groups, vector: dict[str, Any]) -> None:
     """Raise ValueError if the vector is not what the specification gives."""
+    if isinstance(plan, Groups):
+        key = bytes.fromhex(vector["key"])
+        if "class" in vector:
+            values, places = plan.points(key, vector["class"])
+            require([str(each) for each in values] == vector["values"], "values")
+            require([str(each) for each in places] == vector["places"], "places")
+            return
+        given = [[int(each) for each in vector[name]] for name in ("counts", "thresholds")]
+        require([str(each) for each in plan.noisy(key, *given)] == vector["noisy"], "noisy")
+        return
     if "masses" in vector:
         bits = vector["bits"]
         stated = [Fraction(int(mass, 16), 2**bits) for mass in vector["masses"]]
@@ -371,11 +511,11 @@ def check(plan: Plan, vector: dict[str, Any]) -> None:
 def failures(document: dict[str, Any]) -> Iterator[str]:
     """Yield what is wrong with the document of a file."""
     require(document["format"] == FORMAT, "format")
-    plans: dict[str, Plan] = {}
+    plans: dict[str, Plan | Groups] = {}
     for index, vector in enumerate(document["vectors"]):
         try:
             name = vector["plan"]
-            plans[name] = plans.get(name) or Plan(document["plans"][name])
+            plans[name] = plans.get(name) or plan_of(document["plans"][name])
             check(plans[name], vector)
         except (ValueError, LookupError, TypeError, OverflowError) as error:
             yield f"vector {index} ({vector.get('about')}): {error!r}"

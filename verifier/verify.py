@@ -21,6 +21,7 @@ from flint import arb, ctx, fmpq
 
 FORMAT = "geomdp-certificate-2"
 TIERS = "geomdp-tiers-1"
+GROUPS = "geomdp-groups-1"
 LIMB_BITS = 63
 MAX_LIMBS = 64  # far above any use; keeps a hostile certificate from asking for huge numbers
 MAX_BITS = LIMB_BITS * (MAX_LIMBS + 1)
@@ -107,6 +108,26 @@ class TiersReport:
     rates: tuple[Fraction, ...]
     range: int
     total_variation: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Class:
+    """Cells with one threshold, and the points that fall on their places."""
+
+    places: int
+    threshold: int
+    parts: int
+    mean: Fraction  # of a part
+    words: int  # of a place
+
+
+@dataclass(frozen=True)
+class GroupsReport:
+    """What was established of groups: the loss for each unit that a count changes by."""
+
+    rate: Fraction
+    theta: Fraction
+    spurious: tuple[float, ...]  # of each class, the mean number of points, rounded up
 
 
 def _require(holds: bool, statement: str) -> None:
@@ -571,6 +592,112 @@ def verify_tiers(certificate: dict[str, object] | str) -> TiersReport:
     return TiersReport(tuple(c.rate for c, _ in tiers), least.range, tuple(reversed(found)))
 
 
+# ---------------------------------------------------------------------------- groups
+
+# What the draw's numbers of points and their places may differ by, of each probability.
+POINTS, PLACES = Fraction(1, 1 << 97), 100
+MAX_PLACE_BITS = 2048  # of a number of places: more than any domain has
+SMALLEST_RATE = Fraction(1, 10**9)  # keeps a hostile certificate from asking for huge numbers
+
+
+def _class(value: object, name: str) -> Class:
+    table = _table(value, name)
+    return Class(
+        places=_integer(table.get("places"), f"{name}: places"),
+        threshold=_integer(table.get("threshold"), f"{name}: threshold"),
+        parts=_integer(table.get("parts"), f"{name}: parts"),
+        mean=_fraction(table.get("mean"), f"{name}: mean"),
+        words=_count(table.get("words"), f"{name}: words"),
+    )
+
+
+def _check_block(digits: Sequence[Digit], stop: Fraction, block: int) -> arb:
+    """The digits of a block; returns kappa, the relative error of each of its probabilities."""
+    _require(digits != (), "digits: none")
+    a, weight, top = 1 - _real(stop), 1, len(digits) - 1
+    for j, digit in enumerate(digits):
+        # Digit 0 has the floor's slot, without mass.
+        cuts = digit.thresholds[1:] if j == 0 else digit.thresholds
+        _require(j > 0 or digit.thresholds[:1] == (0,), "digit 0: its floor has mass")
+        _require(digit.limbs == 1, f"digit {j}: not of one limb")
+        _require(digit.weight == weight, f"digit {j}: weight is not the radices below multiplied")
+        radix = len(cuts) + 1
+        _require(j == top or radix.bit_count() == 1, f"digit {j}: radix not a power of two")
+        whole = arb(1) if j == top else 1 - a ** (radix * weight)
+        unit = 1 << (2 * LIMB_BITS)
+        for n, stored in enumerate(cuts, 1):
+            scaled = (1 - a ** (n * weight)) / whole * unit
+            close = stored - 1 <= scaled and (stored == unit - 1 or scaled <= stored + 1)
+            _require(close, f"digit {j}: cut {n} is more than one unit off")
+            _require(stored < unit, f"digit {j}: a threshold is not < 2^K")
+        weight *= radix
+    # One more trial than a block has stands for all beyond; the top digit's last value saturates.
+    _require(digits[-1].weight * (radix - 1) > block, "block: the top digit's reach is too short")
+    units = len(digits) ** 2 * (len(digits) + 5) // 2 + 1
+    eta = arb(units) * arb(2) ** (-2 * LIMB_BITS)
+    _require(eta <= arb(2) ** -100, "digits: their errors exceed 2^-100")
+    rarest = [_real(stop) * a ** (block - 1), a**block]
+    return arb(2) ** -100 / (rarest[0] if rarest[0] < rarest[1] else rarest[1])
+
+
+def _check_class(c: Class, name: str, rate: arb, a: arb, rise: arb, theta: arb) -> None:
+    """Condition (C2), for what the draw makes of a class."""
+    _require(0 < c.places.bit_length() <= MAX_PLACE_BITS, f"{name}: places out of range")
+    _require(c.threshold >= 1, f"{name}: threshold is not positive")
+    _require(c.threshold <= 2000 / SMALLEST_RATE, f"{name}: threshold out of range")
+    _require(0 < c.mean <= 1 and c.parts >= 1, f"{name}: a part's mean is not in (0, 1]")
+    _require(c.mean.denominator.bit_count() == 1, f"{name}: mean is not dyadic")
+    _require(64 * c.words >= c.places.bit_length() + PLACES, f"{name}: words of a place too few")
+    far = c.threshold - 1
+    ideal, off = rise * a**far, (theta * far).exp()
+    high, low = ideal * off, ideal / off
+    mu = _real(c.parts * c.mean / c.places)
+    error = _real((1 + POINTS) * (1 + Fraction(1, 1 << PLACES)) - 1)
+    least, most = (-(-mu * (1 + sign * error)).expm1() for sign in (-1, 1))
+    up, down = rate.exp(), (-rate).exp()
+    _require(down * high <= least, f"{name}: an empty cell appears too seldom (C2)")
+    _require(1 - up * (1 - high) <= least, f"{name}: an empty cell is hidden too often (C2)")
+    _require(most <= up * low, f"{name}: an empty cell appears too often (C2)")
+    _require(most <= 1 - down * (1 - low), f"{name}: an empty cell is hidden too seldom (C2)")
+
+
+def verify_groups(certificate: dict[str, object] | str) -> GroupsReport:
+    """Verify the certificate of groups, given as JSON text or as what that decodes to."""
+    table = _load(certificate, GROUPS)
+    rate, stop, fall, theta = (
+        _fraction(table.get(name), name) for name in ("rate", "stop", "fall", "theta")
+    )
+    block = _integer(table.get("block"), "block")
+    digits = tuple(
+        _digit(d, f"digit {j}") for j, d in enumerate(_list(table.get("digits"), "digits"))
+    )
+    classes = [
+        _class(c, f"class {j}") for j, c in enumerate(_list(table.get("classes"), "classes"))
+    ]
+    _require(table.get("limb_bits") == LIMB_BITS, f"limb_bits: not {LIMB_BITS}")
+    _require(_count(table.get("blocks"), "blocks") >= 1, "blocks: none")
+    _require(rate >= SMALLEST_RATE, "rate: too small")
+    for name, value in (("stop", stop), ("fall", fall)):
+        _require(0 < value < 1, f"{name}: not between 0 and 1")
+        # A float64, which the draw takes exactly.
+        _require(Fraction(float(value)) == value, f"{name}: not a float64")
+    _require(1 <= block <= 1 << 40, "block: out of range")
+    _require(classes != [], "classes: none")
+    places = max(c.places.bit_length() for c in classes)
+    with ctx.workprec(8192 + 4 * min(places, MAX_PLACE_BITS)):
+        r, a, rise = _real(rate), 1 - _real(stop), 1 - _real(fall)
+        kappa = _check_block(digits, stop, block)
+        _require(4 * kappa <= 1, "block: kappa exceeds 1/4")
+        _require(4 * kappa <= _real(theta), "theta: less than 4 kappa")
+        _require(_real(theta) - a.log() <= r, "theta: the noise exceeds the rate (C1)")
+        odds = (rise / _real(fall)).log()
+        _require(-r <= odds <= r, "fall: the sign exceeds the rate (C1)")
+        for j, each in enumerate(classes):
+            _check_class(each, f"class {j}", r, a, rise, _real(theta))
+        means = tuple(_float_above(_real(c.parts * c.mean)) for c in classes)
+    return GroupsReport(rate, theta, means)
+
+
 # ---------------------------------------------------------------------------- entry points
 
 
@@ -634,8 +761,12 @@ def main(paths: Sequence[str]) -> int:
 
 
 def _verified(text: str) -> str:
-    """Verify a certificate of either format, and return what it establishes."""
-    table = _load(text, FORMAT, TIERS)
+    """Verify a certificate of any format, and return what it establishes."""
+    table = _load(text, FORMAT, TIERS, GROUPS)
+    if table["format"] == GROUPS:
+        groups = verify_groups(table)
+        means = ", ".join(f"{each:.4g}" for each in groups.spurious)
+        return f"groups, rate {groups.rate}, theta {float(groups.theta):.3g}, points {means}"
     if table["format"] == TIERS:
         tiers = verify_tiers(table)
         rates = ", ".join(map(str, tiers.rates))

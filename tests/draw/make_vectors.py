@@ -28,6 +28,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from geomdp import GeometricMechanism, keyed
 from geomdp._inputs.arrays import DTYPES
 from geomdp._kernel import core
+from geomdp.tables._math import scatter
 from geomdp.testing import release_not_private
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,8 +106,8 @@ MISTAKES = {
     ),
     "words in order": (
         "a program gives each count of an array successive words",
-        "(block * plan.words + j) * LANES + lane",
-        "(block * LANES + lane) * plan.words + j",
+        "(block * size + j) * LANES + lane",
+        "(block * LANES + lane) * size + j",
     ),
     "null": (
         "a program takes null for the empty string",
@@ -132,6 +133,51 @@ MISTAKES = {
         "a program takes negative ids as they are",
         "else xor(alone[:16], block[:8] + bytes(8))",
         "else block",
+    ),
+    "one block": (
+        "a program ends the noise of a group at its first block",
+        "if added == self.block:",
+        "if added > self.block:",
+    ),
+    "blocks of one tape": (
+        "a program reads the same words for two blocks",
+        "index.to_bytes(4), block.to_bytes(4)",
+        "index.to_bytes(4), (block // 2).to_bytes(4)",
+    ),
+    "classes of one tape": (
+        "a program reads the same words for the points of each class",
+        "part, index.to_bytes(4)",
+        "part, bytes(4)",
+    ),
+    "falls by none": (
+        "a program lets the noise of a group fall by 0",
+        "count - 1 - more if falls",
+        "count - more if falls",
+    ),
+    "empty": (
+        "a program adds noise to cells without records",
+        "count > 0 and noisy >= threshold",
+        "noisy >= threshold",
+    ),
+    "beyond": (
+        "a program shows groups above their threshold, and not at it",
+        "count > 0 and noisy >= threshold",
+        "count > 0 and noisy > threshold",
+    ),
+    "wraps above": (
+        "a program lets noisy counts of groups exceed 64 bits",
+        "else min(count + more, 2**63 - 1)",
+        "else count + more",
+    ),
+    "same hazard": (
+        "a program decides on each further point as on the first",
+        "size, limit = hazard(mean, k)",
+        "size, limit = hazard(mean, 0)",
+    ),
+    "places reversed": (
+        "a program reads the words of a place in reverse order",
+        "size * point + j] for j in range(size)]",
+        "size * point + j] for j in reversed(range(size))]",
     ),
 }
 
@@ -390,6 +436,73 @@ def chosen() -> Iterator[tuple[Setting, _Vector]]:
             )
 
 
+# ---------------------------------------------------------------------------- groups
+
+
+class Grouped:
+    """The plan of groups, or one with shorter blocks, and its entry in a file."""
+
+    def __init__(self, rate: str, classes: list[tuple[int, int]], block: int | None = None) -> None:
+        self.plan = scatter.plan_of(Fraction(rate), tuple(classes))
+        sizes = ", ".join(f"{places.bit_length()} bits" for places, _ in classes)
+        self.name = f"groups, rate {rate}, {sizes}"
+        if block is not None:
+            self.plan = self.plan._replace(block=block)
+            self.name += f", blocks of {block}, which no plan has"
+        self.entry = {"certificate": scatter.certificate(self.plan)}
+
+
+def groups() -> Iterator[tuple[Grouped, _Vector]]:
+    settings = [
+        Grouped("1", [(100, 3)]),
+        Grouped("1/10", [(50, 20), (2**40, 260)], block=3),
+        Grouped("3", [(26**32, 45), (3, 1), (2**1024, 236)], block=1),
+        Grouped("1/1000000", [(2**64, 43_000_000)]),
+        Grouped("1/3", [(40, 1), (7, 2**63 - 2)], block=2),
+    ]
+    counts = [0, 1, 2, 3, 5, 8, 40, 10**6, 2**62, 2**63 - 2, 2**63 - 1, -1, -(2**63)]
+    for setting in settings:
+        for about, size in [("noise of fewer counts than a block", 7), ("of more", 39)]:
+            given = (counts * 3)[:size]
+            least = [
+                max(1, count + shift) for count, shift in zip(given, itertools.cycle([-2, 0, 1]))
+            ]
+            least = [min(each, 2**63 - 1) for each in least]
+            secret = key("groups", setting.name, size)
+            noisy = scatter.reach(
+                setting.plan,
+                np.array(given, np.int64),
+                np.array(least, np.int64),
+                size,
+                key=core.ReleaseKey(secret),
+            )
+            yield (
+                setting,
+                {
+                    "about": about,
+                    "key": secret.hex(),
+                    "counts": texts(given),
+                    "thresholds": texts(least),
+                    "noisy": texts(noisy),
+                },
+            )
+        secret = key("points", setting.name)
+        drawn = scatter.points(setting.plan, key=core.ReleaseKey(secret))
+        for index, (each, (values, random)) in enumerate(
+            zip(setting.plan.classes, drawn, strict=True)
+        ):
+            yield (
+                setting,
+                {
+                    "about": f"points of class {index}",
+                    "key": secret.hex(),
+                    "class": index,
+                    "values": texts(values),
+                    "places": texts(each.place(words) for words in random.tolist()),
+                },
+            )
+
+
 # ---------------------------------------------------------------------------- tapes in full
 
 
@@ -475,13 +588,14 @@ def probabilities(setting: Setting, offset: int) -> list[Fraction]:
 
 
 #: What makes each file.
-FILES: dict[str, Callable[[], Iterator[tuple[Setting, _Vector]]]] = {
+FILES: dict[str, Callable[[], Iterator[tuple[Setting | Grouped, _Vector]]]] = {
     "keys.json": keys,
     "ids.json": ids,
     "chosen.json": chosen,
     "tapes.json": tapes,
     "distributions.json": distributions,
     "tiers.json": tiers,
+    "groups.json": groups,
 }
 
 
@@ -509,12 +623,13 @@ def mistaken() -> dict[str, tuple[Any, bool]]:
 
 def refusing(document: dict[str, Any]) -> list[list[str]]:
     """Return for each vector the flags of the mistakes that it refuses."""
-    plans = {name: check.Plan(plan) for name, plan in document["plans"].items()}
+    plans = {name: check.plan_of(plan) for name, plan in document["plans"].items()}
     vectors = []
     for vector in document["vectors"]:
         full = {}
-        if "counts" in vector:  # AES is slow.
-            tapes = check.tapes(plans[vector["plan"]], vector)
+        own = plans[vector["plan"]]
+        if isinstance(own, check.Plan) and "counts" in vector:  # AES is slow.
+            tapes = check.tapes(own, vector)
             full = {"tapes": [[hex(word) for word in tape] for tape in tapes]}
         vectors.append(vector | full)
     found: list[list[str]] = [[] for _ in vectors]

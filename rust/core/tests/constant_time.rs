@@ -13,6 +13,7 @@ mod marks;
 
 use geomdp_core::bernoulli::Bernoulli;
 use geomdp_core::fold::Folded;
+use geomdp_core::groups::Noise;
 use geomdp_core::keyed::{AddressedDraws, IdKind, ReleaseKey};
 use geomdp_core::linear::Linear;
 use geomdp_core::plan::{Plan, tiers};
@@ -219,6 +220,20 @@ fn everything() -> Result<(), Error> {
     }
     println!("checked: release by key and ids");
 
+    // Whether any number has more blocks than are drawn for each is public.
+    let groups = Noise::new(0.1, 300, 0.47, 3)?;
+    for len in [1, 5, 1000] {
+        let (mut counts, thresholds) = (vec![4i64; len], vec![7i64; len]);
+        hide(&counts);
+        hide(&thresholds);
+        let [mut sums, mut going] = [vec![0; len], vec![0; len]];
+        groups.first_blocks(&key, 0, &mut sums, &mut going)?;
+        groups.compare(&key, 0, &sums, &mut counts, &thresholds)?;
+        reveal(&going);
+        reveal(&counts);
+    }
+    println!("checked: groups");
+
     for prob in [0.1, 0.5, 1e-30] {
         let bit = Bernoulli::new(prob)?;
         let words = vec![5; bit.words()];
@@ -295,6 +310,13 @@ fn trace(letter: u8) -> Result<(), Error> {
     black_box(pick.best().place());
     let folded = Folded::new(Some(Rate::from_scale(30.0)?), (-20, 181))?;
     folded.draws(&mut tape)?.add_noise(&mut counts)?;
+    // More than three blocks are drawn with a probability of 2^-137.
+    let (groups, key) = (
+        Noise::new(0.1, 300, 0.47, 3)?,
+        ReleaseKey::from_secret(&[letter; 32]),
+    );
+    let thresholds: Vec<_> = counts.iter().rev().copied().collect();
+    groups.reach(&key, 0, &mut counts, &thresholds)?;
     let bit = Bernoulli::new(0.1)?;
     let mut words = vec![0; bit.words()];
     tape.fill(&mut words)?;

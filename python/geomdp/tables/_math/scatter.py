@@ -246,10 +246,10 @@ def certificate(plan: Plan) -> dict[str, Any]:
     drawn = _core(plan)
     return {
         "format": "geomdp-groups-1",
-        "rate": str(plan.rate),
-        "stop": str(Fraction(plan.stop)),
-        "fall": str(Fraction(plan.fall)),
-        "theta": str(Fraction(plan.theta)),
+        "rate": _ratio(plan.rate),
+        "stop": _ratio(Fraction(plan.stop)),
+        "fall": _ratio(Fraction(plan.fall)),
+        "theta": _ratio(Fraction(plan.theta)),
         "block": str(plan.block),
         "blocks": plan.blocks,
         "limb_bits": 63,
@@ -262,12 +262,16 @@ def certificate(plan: Plan) -> dict[str, Any]:
                 "places": str(each.places),
                 "threshold": str(each.threshold),
                 "parts": str(each.parts),
-                "mean": str(each.part),
+                "mean": _ratio(each.part),
                 "words": each.words,
             }
             for each in plan.classes
         ],
     }
+
+
+def _ratio(number: Fraction) -> str:
+    return f"{number.numerator}/{number.denominator}"
 
 
 def _core(plan: Plan) -> core.Groups:

@@ -257,6 +257,9 @@ fn noisy(count: i64, threshold: i64, sum: u64, falls: u64) -> i64 {
     (noisy & ct::mask(occupied & (below ^ 1))).cast_signed()
 }
 
+/// The value of each point, and so many words for its place.
+pub type Drawn = (Zeroizing<Vec<i64>>, Zeroizing<Vec<u64>>);
+
 /// The points that fall on the places of a class.
 #[derive(Clone, Debug)]
 pub struct Points {
@@ -298,7 +301,7 @@ impl Points {
         noise: &Noise,
         key: &ReleaseKey,
         words: usize,
-    ) -> Result<(Zeroizing<Vec<i64>>, Zeroizing<Vec<u64>>), Error> {
+    ) -> Result<Drawn, Error> {
         let mut tape = Tape::from_key(&Part::Number(self.class).key(key, 0));
         let mut number = 0usize;
         for _ in 0..self.parts {
@@ -391,7 +394,7 @@ mod tests {
     fn numbers_are_chains_of_blocks() {
         let key = ReleaseKey::from_secret(&[3; 32]);
         let size = 6 * LANES + 5;
-        for (stop, block) in [(0.5, 1), (0.1, 3), (0.9, 2), (1e-3, 50)] {
+        for (stop, block) in [(0.5, 1), (0.1, 3), (0.6, 2), (1e-2, 50)] {
             let noise = |blocks| Noise::new(stop, block, 0.25, blocks).unwrap();
             for part in [Part::Noise, Part::Values(0), Part::Values(7)] {
                 let expected = by_blocks(&noise(1), &key, part, size);
