@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -34,6 +35,12 @@ class _TreeFile(str):
     __slots__ = ()
 
 
+class _Alphabet(str):
+    """An alphabet and a length of words, among files of levels."""
+
+    __slots__ = ()
+
+
 def _count(given: argparse.Namespace) -> str:
     """Count, and write the release with its description."""
     try:
@@ -51,7 +58,10 @@ def _count(given: argparse.Namespace) -> str:
     if levels:
         with refusing(given):
             epsilon = given.epsilon or [*how["tiers"].values()][-1]
-            design(levels).mechanisms_for(epsilon, given.bounds, tiers=how.get("tiers"))
+            known = design(levels)
+            known.mechanisms_for(epsilon, given.bounds, tiers=how.get("tiers"))
+            if given.spurious is not None:
+                how["at_least"] = known.threshold(epsilon, Fraction(given.spurious))
     with reading(given.source) as source:
         try:
             with refusing(given):
@@ -79,6 +89,8 @@ def _publishing(given: argparse.Namespace) -> dict[str, Any]:
             "--budget needs --label: a ledger books each label once, so that a second run of this "
             "release is refused, whatever OUT is, instead of paid for again"
         )
+    if given.spurious is not None and (given.at_least is not None or tiers or not given.by):
+        raise UsageError("--spurious is for --by and --epsilon, and instead of --at-least")
     files = {name: _of_tier(given.target, name) for name in tiers}
     with refusing(given):
         about.checked(said)
@@ -117,8 +129,8 @@ def _levels(given: argparse.Namespace) -> dict[Any, Any]:
     by, files = given.by or [], given.levels or []
     if len(by) != len(files) or len(set(by)) < len(by):
         raise UsageError(
-            "--by and --levels or --tree: give each column once, with the file of its levels or "
-            "of its tree"
+            "--by and --levels, --tree or --words: give each column once, with the file of its "
+            "levels or of its tree, or with an alphabet"
         )
     if not by and given.counts is None:
         raise UsageError("give --by for each column, or --counts for a file of counts")
@@ -126,11 +138,15 @@ def _levels(given: argparse.Namespace) -> dict[Any, Any]:
         isinstance(path, _TreeFile) for path in files
     ):
         raise UsageError("--root and --leaves-only are for a --tree: give one")
+    if given.common is not None and sum(isinstance(path, _Alphabet) for path in files) != 1:
+        raise UsageError("--common is for the words of one --words: give one")
     levels: dict[Any, Any] = {}
     for name, path in zip(by, files, strict=True):
         if isinstance(path, _TreeFile):
             columns, tree = _tree(path, given)
             levels[columns if len(columns) > 1 and name == "/".join(columns) else name] = tree
+        elif isinstance(path, _Alphabet):
+            levels[name] = _words(path, given)
         else:
             levels[name] = _lines(path)
     return levels
@@ -143,6 +159,18 @@ def _lines(path: str) -> list[str]:
             return file.read().splitlines()
     except UnicodeDecodeError:
         raise DataError(f"{path}: it is not in UTF-8") from None
+
+
+def _words(text: str, given: argparse.Namespace) -> Any:
+    """Return the words of an alphabet and a length, with the common ones of a file."""
+    from geomdp.cli import _records  # noqa: PLC0415 (other commands need no narwhals)
+
+    alphabet, _, longest = text.rpartition(":")
+    if not re.fullmatch("[0-9]{1,4}", longest):
+        raise UsageError(f"--words: {text!r} is not ALPHABET:N, such as abcdefghij:20")
+    common = [] if given.common is None else _lines(given.common)
+    with refusing(given):
+        return _records.Words(alphabet, int(longest), common=common)
 
 
 def _tree(path: str, given: argparse.Namespace) -> tuple[tuple[str, ...], Any]:
@@ -170,10 +198,10 @@ Count the records of a CSV file by columns, add noise, and write the noisy count
 with a description, which geomdp.read, R and the page understand. OUT ends with
 .csv (its description is OUT.json), .parquet or .html, and must not exist.
 
-Follow each --by with its --levels, a file with one level a line, or its --tree.
-Both are public, so do not take them from the records. A level without records
-counts 0, and records with other levels are not counted, unless --other names a
-row for them.
+Follow each --by with its --levels, a file with one level a line, its --tree, or
+its --words. All are public, so do not take them from the records. A level without
+records counts 0, and records with other levels are not counted, unless --other
+names a row for them.
 
 A tree is a CSV file with a column of names for each of its depths, from the root
 down, and a row for each leaf; empty cells, wherever they are, make a shorter
@@ -183,6 +211,12 @@ the sum of all of them. The NAME of --by is then a column of IN with the names o
 paths of nodes or, if IN has a column for each depth too, the names of these
 columns with / between them, such as country/region/tract. With --leaves-only,
 records of inner nodes are not counted, and estimates add up.
+
+With --at-least N or --spurious N, only groups with large noisy counts are
+published. A column may then have --words instead of a list: an alphabet, a colon
+and the most characters, such as abcdefghijklmnopqrstuvwxyz:20. Any word of these
+characters may appear; bring text to lower case first. --common is a public list
+of words, one a line, which --spurious gives a lower threshold than others.
 
 If the records have been counted already, as by GROUP BY, --counts names the
 column that says how many records each row stands for. Without --by, the other
@@ -208,7 +242,7 @@ This needs geomdp[tables] and pandas, Polars or PyArrow.""",
     | {
         "--by": Option(
             "NAME",
-            "a column to count by; may be repeated, each with its --levels or --tree",
+            "a column to count by; may be repeated, each with its --levels, --tree or --words",
             {"action": "append"},
         ),
         "--levels": Option(
@@ -218,6 +252,17 @@ This needs geomdp[tables] and pandas, Polars or PyArrow.""",
             "FILE",
             "a CSV file with the tree of a column",
             {"action": "append", "dest": "levels", "type": _TreeFile},
+        ),
+        "--words": Option(
+            "ALPHABET:N",
+            "the characters of the words of a column, and the most of them in a word",
+            {"action": "append", "dest": "levels", "type": _Alphabet},
+        ),
+        "--common": Option("FILE", "a file with a public list of words, one a line"),
+        "--spurious": Option(
+            "N",
+            "publish groups alone: those that at most N empty ones are expected to be among",
+            {"type": positive},
         ),
         "--root": Option(
             "NAME", "a name for the sum of all, for a tree with several nodes at its top"

@@ -12,9 +12,10 @@ from geomdp.tables._count.counting import columns_of
 from geomdp.tables._design import Design
 from geomdp.tables._facts import naming
 from geomdp.tables._facts.hierarchy import Hierarchy
+from geomdp.tables._facts.rules import Words
 from geomdp.tables._release.table import Table
 
-__all__ = ["Design", "hierarchy", "table"]
+__all__ = ["Design", "Words", "hierarchy", "table"]
 
 _COUNT = re.compile(r" *[+-]?[0-9]{1,40} *")
 

@@ -7,8 +7,8 @@ Only the draws see exact counts.
 
 from __future__ import annotations
 
-from collections import Counter
 import math
+from collections import Counter
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict
