@@ -640,8 +640,9 @@ def _check_block(digits: Sequence[Digit], stop: Fraction, block: int) -> arb:
     return arb(2) ** -100 / (rarest[0] if rarest[0] < rarest[1] else rarest[1])
 
 
-def _check_class(c: Class, name: str, rate: arb, a: arb, rise: arb, theta: arb) -> None:
+def _check_class(c: Class, name: str, noise: tuple[arb, arb, arb, arb]) -> None:
     """Condition (C2), for what the draw makes of a class."""
+    rate, a, rise, theta = noise
     _require(0 < c.places.bit_length() <= MAX_PLACE_BITS, f"{name}: places out of range")
     _require(c.threshold >= 1, f"{name}: threshold is not positive")
     _require(c.threshold <= 2000 / SMALLEST_RATE, f"{name}: threshold out of range")
@@ -693,7 +694,7 @@ def verify_groups(certificate: dict[str, object] | str) -> GroupsReport:
         odds = (rise / _real(fall)).log()
         _require(-r <= odds <= r, "fall: the sign exceeds the rate (C1)")
         for j, each in enumerate(classes):
-            _check_class(each, f"class {j}", r, a, rise, _real(theta))
+            _check_class(each, f"class {j}", (r, a, rise, _real(theta)))
         means = tuple(_float_above(_real(c.parts * c.mean)) for c in classes)
     return GroupsReport(rate, theta, means)
 

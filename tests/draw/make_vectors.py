@@ -453,15 +453,16 @@ class Grouped:
 
 
 def groups() -> Iterator[tuple[Grouped, _Vector]]:
-    settings = [
+    known = [
         Grouped("1", [(100, 3)]),
         Grouped("1/10", [(50, 20), (2**40, 260)], block=3),
         Grouped("3", [(26**32, 45), (3, 1), (2**1024, 236)], block=1),
         Grouped("1/1000000", [(2**64, 43_000_000)]),
+        Grouped("1/2", [(40, 4), (60, 6), (2**70, 94)], block=4),
         Grouped("1/3", [(40, 1), (7, 2**63 - 2)], block=2),
     ]
     counts = [0, 1, 2, 3, 5, 8, 40, 10**6, 2**62, 2**63 - 2, 2**63 - 1, -1, -(2**63)]
-    for setting in settings:
+    for setting in known:
         for about, size in [("noise of fewer counts than a block", 7), ("of more", 39)]:
             given = (counts * 3)[:size]
             least = [
@@ -491,6 +492,8 @@ def groups() -> Iterator[tuple[Grouped, _Vector]]:
         for index, (each, (values, random)) in enumerate(
             zip(setting.plan.classes, drawn, strict=True)
         ):
+            if not values.size:
+                continue
             yield (
                 setting,
                 {
