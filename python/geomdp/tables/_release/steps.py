@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 _Ints: TypeAlias = NDArray[np.int64]
 #: The most empty cells that are drawn.
 _MOST_EMPTY = 2**23
+#: The most cells that noise is drawn for whichever are occupied.
+_MOST_PADDED = 2**27
 _NO_CELLS = np.empty(0, np.int64)
 
 
@@ -90,6 +92,8 @@ class Release(NamedTuple):
     tier: Tier | None = None
     #: How many of the largest cells it names, without counts; 0 for counts.
     named: int = 0
+    #: Of groups, how many cells get noise, unless more are occupied.
+    padded: int = 0
 
     def losses(self) -> tuple[Fraction | float, Counter[Fraction | float]]:
         """Return the loss of the whole release, and those of its noisy counts."""
@@ -113,11 +117,21 @@ def prepare(
     bounds: Any = None,
     at_least: Any = None,
     rest: Any = None,
+    people: Any = None,
     tiers: Any = None,
     **how: Any,
 ) -> Release:
     """Return a release, after all checks that public facts allow, those of its plans too."""
-    row = None
+    row, padded = None, 0
+    if people is not None:
+        if at_least is None:
+            raise TypeError("people is for at_least: without it, every cell gets noise")
+        padded = min(parameters.at_least("people", people, 1) * design.l0, design.cells)
+        if padded > _MOST_PADDED:
+            raise ValueError(
+                f"people = {people} is not accepted, who change {notebook.count(padded)} cells: "
+                f"give a number for at most {_MOST_PADDED} of them"
+            )
     if rest is not None:
         if at_least is None:
             raise TypeError("rest is for at_least: without it, no group is left out")
@@ -137,7 +151,7 @@ def prepare(
             rehearse_noise(as_mechanism(each), _NO_CELLS)  # and one that cannot draw.
     if at_least is None and may_answer_nothing([axis.rooted[0] for axis in design._axes]):
         workload_of(design._axes, mechanisms)  # Tables that answer no question are refused here.
-    return planned(design, mechanisms, at_least=at_least, rest=row, **how)
+    return planned(design, mechanisms, at_least=at_least, rest=row, padded=padded, **how)
 
 
 def zeros(release: Release) -> list[_Ints]:
@@ -269,7 +283,8 @@ def _reaching(
         shown = records >= least
         return cells[shown], records[shown]
     plan = classes.plan(Fraction(mechanism.rate))
-    noisy = scatter.reach(plan, records, least, records.size)
+    threads = release.threads or 0
+    noisy = scatter.reach(plan, records, least, release.padded, threads=threads)
     found = dict(zip(cells.tolist(), noisy.tolist(), strict=True))
     known, fallen = found.keys(), dict[int, int]()
     for number, (each, (values, words)) in enumerate(

@@ -117,6 +117,7 @@ class Table(Searched):
         shares: Mapping[str, Sequence[Real]] | None = None,
         at_least: Integer,
         rest: tuple[Any, Real] | None = None,
+        people: Integer | None = None,
         **publishing: Unpack[Publishing],
     ) -> NoisyGroups: ...
     @overload
@@ -138,6 +139,7 @@ class Table(Searched):
         bounds: Bounds | None = None,
         at_least: Integer | None = None,
         rest: tuple[Any, Real] | None = None,
+        people: Integer | None = None,
         tiers: Mapping[str, Real] | None = None,
         **publishing: Unpack[Publishing],
     ) -> NoisyTable | NoisyGroups | NoisyTiers:
@@ -162,6 +164,10 @@ class Table(Searched):
             are left out, and the share of epsilon for its noise. The label is the same in each
             column, or a mapping of column names to labels, and must not be a level. The row appears
             whether or not any group is left out.
+        people : int, optional
+            With `at_least`, a public number of individuals. Noise is then drawn for as many cells
+            as they may change, whichever are occupied, so that its time does not tell how many are.
+            If more are occupied, noise is drawn for these, and nothing is refused.
         tiers : mapping of names to numbers, optional
             Instead of `epsilon`, for a table at several precisions: the epsilon of each tier, in
             increasing order, such as ``{"public": "0.1", "researchers": 1}``. Whoever sees several
@@ -225,19 +231,21 @@ class Table(Searched):
         design = self._design if shares is None else self._design.with_shares(shares)
         how: dict[str, Any] = {**publishing, "bounds": bounds, "count_id": self._count_id}
         if tiers is not None:
-            if any(each is not None for each in (mechanism, epsilon, at_least, rest)):
+            given = mechanism, epsilon, at_least, rest, people
+            if any(each is not None for each in given):
                 raise TypeError(
-                    "tiers are not accepted with mechanism, epsilon, at_least or rest: give tiers"
+                    "tiers are not accepted with mechanism, epsilon, at_least, rest or people: "
+                    "give tiers"
                 )
             return bundles.release(design, (self._library, self._occupied), tiers, **how)
-        how |= {"epsilon": epsilon, "at_least": at_least, "rest": rest}
-        given = steps.prepare(design, mechanism, **how)
+        how |= {"epsilon": epsilon, "at_least": at_least, "rest": rest, "people": people}
+        plan = steps.prepare(design, mechanism, **how)
 
         def made(drawn: Any, ids: Any) -> NoisyTable | NoisyGroups:
-            return steps.made(given, self._library, drawn, *ids)
+            return steps.made(plan, self._library, drawn, *ids)
 
-        draw = partial(steps.draw, given, self._occupied)
-        return publish([given], draw, made, steps.zeros(given), **how)
+        draw = partial(steps.draw, plan, self._occupied)
+        return publish([plan], draw, made, steps.zeros(plan), **how)
 
     def __repr__(self) -> str:
         levels = ", ".join(
