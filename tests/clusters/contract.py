@@ -17,7 +17,7 @@ import pytest
 from geomdp import GeometricMechanism
 from geomdp.accounting import Budget
 from geomdp.keyed import ReleaseKey
-from geomdp.tables import Design, choose_limit
+from geomdp.tables import Design, Words, choose_limit
 from individuals import CELLS, PAIRS, visits
 from statistics_ import equal_as_often_as_independent
 
@@ -271,6 +271,28 @@ class Tables:
         pairs = counts[3:-1].reshape(69, 3, 3)
         assert np.array_equal(pairs[0].sum(1), counts[:3])
         assert np.array_equal(pairs[1:].sum(2), pairs[:-1].sum(1))
+
+    def test_words_and_ids_are_counted_without_a_list(self, engine: Engine) -> None:
+        """Their cells may be beyond int64, and a task may have none."""
+        rows = np.arange(1000)
+        words = np.array(["weather", "news", "Capital", "a"])[rows % 4]
+        records = pa.table({"who": rows % 20, "word": words, "id": rows % 3 * 2**61})
+        frame = engine.frame(records)
+        letters, wide = Words("abcdefghijklmnopqrstuvwxyz", 40), range(-(2**63), 2**63)
+        limits: dict[str, Any] = {"individual": "who", "l0": 9, "linf": 1000}
+        for design in (
+            Design({"word": letters}, other="(other)"),
+            Design({"word": letters, "id": wide}, **limits),
+            Design({"id": wide}),
+            Design({"word": Words("abcdenrstuvwxyz", 12)}, **limits),
+            Design({"word": Words("xyz", 40)}),
+        ):
+            found, wanted = engine.tabulate(design, frame), design.count(records)
+            for own, other in zip(found._occupied, wanted._occupied, strict=True):
+                assert own.tolist() == other.tolist()
+                assert own.dtype == other.dtype
+        noisy = engine.tabulate(Design({"word": letters}), frame).release(epsilon=1, at_least=140)
+        assert {"a", "news", "weather"} <= {*noisy.to_dict()}
 
     def test_sums_are_those_of_one_machine(self, engine: Engine) -> None:
         """With values below 0 and null, and limits that cut nothing but single values."""

@@ -46,6 +46,8 @@ def run(text: str, name: str, flags: int = 0) -> doctest.TestResults:
         ("guides/limits.md", 20),
         ("guides/nightly_spark.md", 7),
         ("guides/groups.md", 10),
+        ("guides/searches.md", 15),
+        ("guides/ids.md", 8),
         ("guides/top.md", 10),
         ("guides/schools.md", 15),
         ("guides/tiers.md", 14),
