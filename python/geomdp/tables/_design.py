@@ -23,7 +23,7 @@ from geomdp.tables._count import counting
 from geomdp.tables._facts import layout, tier_names
 from geomdp.tables._facts.axes import Levels
 from geomdp.tables._facts.chosen import keys_of, titles
-from geomdp.tables._facts.classes import Classes, has_common
+from geomdp.tables._facts.classes import AtLeast, Classes, has_common
 from geomdp.tables._facts.layout import Layout
 from geomdp.tables._math import scatter
 from geomdp.tables._release.means import SumAndCount
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 #: The name of one column, or a tuple of names; () for the grand total.
 Columns: TypeAlias = Any
-#: A threshold, or that of common cells and that of all others.
-AtLeast: TypeAlias = Integer | tuple[Integer, Integer]
 
 #: A greater epsilon changes no accuracy, and a smaller one has no plan.
 _EPSILONS = (Fraction(1, 2**40), Fraction(2**10))
@@ -64,7 +62,8 @@ class Design(Searchable, Layout):
     ----------
     levels : mapping of column names to sequences, or a sequence
         The levels of each column, in the order of the table: strings, integers, floats, bools,
-        dates, or times without a zone; or a :class:`Hierarchy`, whose nodes all get a count. If
+        dates, or times without a zone; or a :class:`Hierarchy`, whose nodes all get a count. For
+        groups alone, also :class:`Words`, or a ``range`` of any length, which nobody lists. If
         several columns of the data spell out the path of a node, from the root down, give a tuple
         of their names, such as ``("region", "tract")``, which the table calls ``region/tract``. For
         data that are a single column, give a sequence alone. Take levels from public knowledge, not
@@ -138,7 +137,7 @@ class Design(Searchable, Layout):
     ----------
     levels : dict of column names to lists
         The levels of each column, followed by its labels for other records and for margins, or all
-        nodes of a hierarchy, from the root down.
+        nodes of a hierarchy, from the root down; the rule of a column of words, or of a long range.
     labels : dict of column names to dicts
         The text that readers see for each node, for hierarchies with labels.
     sensitivity : int

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp._ground import parameters
+from geomdp._ground.parameters import Integer
 from geomdp.tables._facts.axes import unraveled
 from geomdp.tables._math import scatter
 
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from geomdp.tables._facts.axes import Axes
     from geomdp.tables._math.scatter import Plan
 
-#: A threshold, or that of common cells and that of all others.
+#: A threshold, or that of common cells and that of all others; and what users give for it.
 Thresholds: TypeAlias = int | tuple[int, int]
+AtLeast: TypeAlias = Integer | tuple[Integer, Integer]
 _Ints: TypeAlias = NDArray[np.int64]
 
 

@@ -25,6 +25,7 @@ from geomdp.tables._results.noisy_table import NoisyTable
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from geomdp.tables._facts.classes import AtLeast
     from geomdp.tables._facts.layout import Layout
     from geomdp.tables._release.steps import Publishing
 
@@ -115,7 +116,7 @@ class Table(Searched):
         *,
         epsilon: Real | None = None,
         shares: Mapping[str, Sequence[Real]] | None = None,
-        at_least: Integer,
+        at_least: AtLeast,
         rest: tuple[Any, Real] | None = None,
         people: Integer | None = None,
         **publishing: Unpack[Publishing],
@@ -137,7 +138,7 @@ class Table(Searched):
         epsilon: Real | None = None,
         shares: Mapping[str, Sequence[Real]] | None = None,
         bounds: Bounds | None = None,
-        at_least: Integer | None = None,
+        at_least: AtLeast | None = None,
         rest: tuple[Any, Real] | None = None,
         people: Integer | None = None,
         tiers: Mapping[str, Real] | None = None,
@@ -156,9 +157,11 @@ class Table(Searched):
             instead of the shares of the design.
         bounds : (int, int), optional
             With `epsilon`, the bounds to which noisy counts are clamped.
-        at_least : int, optional
+        at_least : int or (int, int), optional
             Publish only the cells whose noisy counts are at least this, for designs with so many
-            cells that most are empty. All cells get noise, so the privacy loss is the same.
+            cells that most are empty, or that nobody can list. Empty cells may be among them as if
+            all had got noise, so the privacy loss is the same. :meth:`Design.threshold` returns it;
+            for :class:`Words` with common ones, a pair: for cells of common words, and for others.
         rest : pair of a label and a number, optional
             With `at_least` and `epsilon`, a last row with this label for the sum of all groups that
             are left out, and the share of epsilon for its noise. The label is the same in each
