@@ -898,16 +898,22 @@ LIMITS = [
         of="tables/_facts/exact_sums.py:_NUMBERED",
     ),
     Limit(
-        "cells",
-        lambda x: with_cells(x).release(epsilon=1, at_least=99),
-        *([], [10**12 + 10**8]),
-        of="tables/_results/groups.py:MOST_CELLS",
+        "at_least",
+        lambda x: with_cells(10**9).release(epsilon=1, at_least=x),
+        *([99], [1]),
+        of="tables/_release/steps.py:_MOST_EMPTY",
+    ),
+    Limit(
+        "people",
+        lambda x: with_cells(10**9).release(epsilon=1, at_least=99, people=x),
+        *([9], [2**27 + 1]),
+        of="tables/_release/steps.py:_MOST_PADDED",
     ),
     Limit(
         "cells",
         lambda x: with_cells(x).top(1, epsilon=1),
         *([], [10**12 + 10**8]),
-        of="tables/_release/top.py:MOST_CELLS",
+        of="tables/_release/top.py:_MOST_CELLS",
     ),
 ]
 #: Constants in refusals of what is no parameter: in files, pictures, and noisy counts.
@@ -1030,6 +1036,7 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
         lambda x: NOISY_TOWNS.with_totals(pd.DataFrame({"town": ["a"], "n": [x]}, dtype=object)),
     ),
     ("other", NOISY_TOWNS.combine),
+    ("people", lambda x: with_cells(10**8).release(epsilon=1, at_least=99, people=x)),
     ("at_least", lambda x: NOISY_TOWNS.number_of_cells(at_least=x)),
     ("at_most", lambda x: NOISY_TOWNS.number_of_cells(at_most=x)),
     ("index", NOISY_TOWNS.diversity),

@@ -18,6 +18,7 @@ from geomdp import GeometricMechanism, accounting, accuracy
 from geomdp._ground import identity
 from geomdp.tables import Design
 from geomdp.tables._facts import layout
+from geomdp.tables._math import scatter
 from geomdp.tables._release import steps
 from geomdp.tables._results import rest as _rest
 from geomdp.tables._results.rest import Rest
@@ -51,22 +52,31 @@ class Shifts(GeometricMechanism):
         return np.add(counts, self.shifts[: counts.size], out=out)
 
 
+def no_points(each: scatter.Class) -> Any:
+    return np.zeros(0, np.int64), np.zeros((0, each.words), np.uint64)
+
+
 @pytest.mark.parametrize("most", [0, 3, 2**62])
-def test_the_row_sums_the_cells_that_have_no_row(most: int) -> None:
+def test_the_row_sums_the_cells_that_have_no_row(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
     rng = np.random.default_rng(2)
     for _ in range(50):
         counts = rng.integers(0, most + 1, 7) * rng.integers(0, 2, 7)
         occupied, shifts = np.flatnonzero(counts), rng.integers(-9, 9, 7)
-        noise, own = Shifts(*shifts.tolist()), Shifts(11)
+        own = Shifts(11)
         new = identity.Identity(identity.fresh())
         release = steps.Release(
-            *(Design(range(7)), {(0,): noise}, None, 3, None, new),  # type: ignore[arg-type]
+            *(Design(range(7)), {(0,): GeometricMechanism(1)}, None, 3, None, new),  # type: ignore[arg-type]
             Rest((99,), own),  # type: ignore[arg-type]
         )
         counts = counts // 8
+        noisy = np.where((counts > 0) & (counts + shifts >= 3), counts + shifts, 0)
+        monkeypatch.setattr(scatter, "reach", lambda *_, noisy=noisy[counts > 0], **__: noisy)
+        monkeypatch.setattr(scatter, "points", lambda plan: [no_points(*plan.classes)])
         drawn = steps.draw(release, (occupied, counts[occupied]))
         found: Any = steps.made(release, None, drawn, new)
-        shown = counts + shifts >= 3
+        shown = noisy > 0
         assert own.seen == [[counts[~shown].sum()]]
         assert next(iter(found._levels().values())).listed() == [*np.flatnonzero(shown), 99]
         assert found._values.tolist() == [*(counts + shifts)[shown], counts[~shown].sum() + 11]
