@@ -42,6 +42,7 @@ from geomdp.keyed import ReleaseKey
 from geomdp.tables import Design, Hierarchy
 from geomdp.tables._columns import ids as _ids
 from geomdp.tables._count import contributions
+from geomdp.tables._release import steps
 from geomdp.tables.streams import Stream
 from modules import PUBLIC
 
@@ -411,6 +412,19 @@ def replay(run: Any, pair: list[pl.DataFrame], seed: int) -> None:
             return Tiers(core, rates[-1], recorder), certificate
 
         patch.setattr(geomdp.tiers, "prepared", prepared)
+        reaching = steps._reaching
+
+        def reached(release: Any, at_least: Any, occupied: Any) -> Any:
+            # Groups have noise where there are records, and points elsewhere: what appears of all
+            # cells is one draw, whose law test_groups_law.py enumerates.
+            exact = np.zeros(release.design.cells, np.int64)
+            exact[occupied[0]] = occupied[1]
+            [mechanism] = release.mechanisms.values()
+            return recorder.noise(
+                mechanism.rate, (at_least,), exact, lambda: reaching(release, at_least, occupied)
+            )
+
+        patch.setattr(steps, "_reaching", reached)
         # The draws of contributions are those of the individual, in both runs.
         patch.setattr(_ids, "numbers", lambda ids: np.array([int(n) for n in ids[0]], np.int64))
         key = seed.to_bytes(8, "little")
