@@ -278,13 +278,12 @@ pub(crate) fn reach(
     let work = |range: Range<usize>| {
         let mut own = Zeroizing::new([[0; CHUNK]; 2]);
         for start in range.clone().step_by(CHUNK) {
-            let [own, least] = own
-                .each_mut()
-                .map(|part| &mut part[..CHUNK.min(range.end - start)]);
-            counts.read(start, own);
+            let size = CHUNK.min(range.end - start);
+            let [noisy, least] = own.each_mut().map(|part| &mut part[..size]);
+            counts.read(start, noisy);
             thresholds.read(start, least);
-            noise.reach(key, start, own, least)?;
-            out.write(start, own);
+            noise.reach(key, start, noisy, least)?;
+            out.write(start, noisy);
         }
         Ok(())
     };
