@@ -296,12 +296,7 @@ impl Points {
     ///
     /// # Errors
     /// [`Error::Overflow`] if the points are more than a tape has places for.
-    pub fn draw(
-        &mut self,
-        noise: &Noise,
-        key: &ReleaseKey,
-        words: usize,
-    ) -> Result<Drawn, Error> {
+    pub fn draw(&mut self, noise: &Noise, key: &ReleaseKey, words: usize) -> Result<Drawn, Error> {
         let mut tape = Tape::from_key(&Part::Number(self.class).key(key, 0));
         let mut number = 0usize;
         for _ in 0..self.parts {
