@@ -712,6 +712,11 @@ def saved(end: str, release: Callable[[Path], Any]) -> None:
         release(Path(folder, f"a{end}"))
 
 
+#: As many words as a table may have cells, but for a few bits; and words with a list.
+WIDEST = tables.Words("abcdefghijklmnop", 265)
+COMMON = tables.Design({"town": tables.Words("ab", 9, common=["a"])})
+
+
 def with_cells(n: int) -> tables.Table:
     """Return a table of so many cells, of a multiple of 10^8, which takes no memory."""
     wide = {"town": range(10**4), "who": range(10**4), "n": range(n // 10**8)}
@@ -891,11 +896,33 @@ LIMITS = [
     ),
     Limit(
         "cells",
-        lambda x: tables.Design({str(n): [*range(m)] for n, m in enumerate(x)}).count(
-            pd.DataFrame({str(n): [0] for n in range(len(x))})
-        ),
-        *([[4] * 31], [[4] * 30 + [5]]),
-        of="tables/_facts/exact_sums.py:_NUMBERED",
+        lambda x: with_cells(x).top(1, epsilon=1),
+        *([], [10**12 + 10**8]),
+        of="tables/_release/top.py:_MOST_CELLS",
+    ),
+    Limit(
+        "cells",
+        lambda x: tables.Design({"town": WIDEST, "who": range(x)}).count(PEOPLE),
+        *([2**39], [2**40]),
+        of="tables/_facts/exact_sums.py:MOST_BITS",
+    ),
+    Limit(
+        "range",
+        lambda x: tables.Design({"who": range(x - 2**30, x)}),
+        *([2**63], [2**63 + 1]),
+        of="tables/_facts/rules.py:_GREATEST",
+    ),
+    Limit(
+        "range",
+        lambda x: tables.Design({"who": range(x, x + 2**30)}),
+        *([-(2**63)], [-(2**63) - 1]),
+        of="tables/_facts/rules.py:_LEAST",
+    ),
+    Limit(
+        "longest",
+        lambda x: tables.Words("ab", x),
+        *([1, 1099], [0, 1100, 10**9]),
+        of="tables/_facts/rules.py:MOST_BITS",
     ),
     Limit(
         "at_least",
@@ -910,10 +937,12 @@ LIMITS = [
         of="tables/_release/steps.py:_MOST_PADDED",
     ),
     Limit(
-        "cells",
-        lambda x: with_cells(x).top(1, epsilon=1),
-        *([], [10**12 + 10**8]),
-        of="tables/_release/top.py:_MOST_CELLS",
+        "rate",
+        lambda x: TOWNS.count(PEOPLE).release(
+            GeometricMechanism(Fraction(x, 10**9), 10**3), at_least=10**7
+        ),
+        *([10**4], [9999]),
+        of="tables/_math/scatter.py:_LEAST",
     ),
 ]
 #: Constants in refusals of what is no parameter: in files, pictures, and noisy counts.
@@ -1021,6 +1050,12 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
         lambda x: tables.count(PEOPLE["town"], ["a"]).release(epsilon=1, about={"title": x}),
     ),
     ("levels", lambda x: tables.count(PEOPLE, {"town": x})),
+    ("alphabet", lambda x: tables.Words(x, 3)),
+    ("longest", lambda x: tables.Words("ab", x)),
+    ("shortest", lambda x: tables.Words("ab", 3, shortest=x)),
+    ("common", lambda x: tables.Words("ab", 3, common=x)),
+    ("at_least", lambda x: COMMON.count(PEOPLE).release(epsilon=1, at_least=x)),
+    ("at_least", lambda x: COMMON.spurious(1, (9, x))),
     ("paths?|nodes", tables.Hierarchy.from_paths),
     ("codes?|nodes", lambda x: tables.Hierarchy.from_prefixes(x, (1, 2))),
     ("root|nodes", lambda x: tables.Hierarchy.from_paths(["a", "b"], root=x)),

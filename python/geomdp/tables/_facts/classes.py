@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._ground import parameters
+from geomdp._ground import notebook, parameters
 from geomdp._ground.parameters import Integer
 from geomdp.tables._facts.axes import unraveled
 from geomdp.tables._math import scatter
@@ -31,9 +31,11 @@ def checked(axes: Axes, at_least: Any) -> Thresholds:
         return parameters.at_least("at_least", at_least, 1)
     if len(at_least) != 2 or not has_common(axes):
         raise ValueError(
-            f"at_least with {len(at_least)} thresholds is not accepted: give one or, for a column "
-            "of Words with common=, a pair for common words and for others"
+            f"at_least with {notebook.many(len(at_least), 'threshold')} is not accepted: give one "
+            "or, for a column of Words with common=, a pair for common words and for others"
         )
+    if not all(map(parameters.is_integer, at_least)):
+        raise TypeError("at_least with others than ints is not accepted: give a pair of ints")
     common, others = (parameters.at_least("at_least", each, 1) for each in at_least)
     return common, others
 
@@ -42,7 +44,7 @@ def said(at_least: Thresholds) -> str:
     """Return a threshold, or two, in words."""
     if not isinstance(at_least, tuple):
         return str(at_least)
-    return f"{at_least[0]} for common words and {at_least[1]} for others"
+    return f"{at_least[0]} (common words) or {at_least[1]} (others)"
 
 
 def has_common(axes: Axes) -> bool:

@@ -68,8 +68,8 @@ def check_countable(design: Layout) -> None:
         check_size(design)
     elif design.cells.bit_length() > MOST_BITS:
         raise ValueError(
-            f"a table of {notebook.count(design.cells)} cells is not accepted: give a design of at "
-            f"most 2**{MOST_BITS} cells, or tables, a few combinations of its columns"
+            f"a table of {notebook.many(design.cells, 'cell')} is not accepted: give a design of "
+            f"at most 2**{MOST_BITS} cells, or tables, a few combinations of its columns"
         )
 
 

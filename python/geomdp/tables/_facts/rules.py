@@ -13,7 +13,7 @@ from itertools import repeat
 from operator import mul
 from typing import Any, NoReturn, cast
 
-from geomdp._ground import parameters
+from geomdp._ground import notebook, parameters
 from geomdp.tables._columns import levels as _levels
 
 #: A range of more integers is a rule.
@@ -129,13 +129,16 @@ class Words(Rule):
             self._begun.insert(0, own + len(alphabet) * self._begun[0])
         if self.size.bit_length() > MOST_BITS:
             raise ValueError(
-                f"longest = {self._longest} is not accepted with an alphabet of {len(alphabet)} "
-                f"characters: give one for which there are at most 2**{MOST_BITS} words"
+                f"longest = {self._longest} is not accepted with an alphabet of "
+                f"{notebook.many(len(alphabet), 'character')}: give one for which there are at "
+                f"most 2**{MOST_BITS} words"
             )
         self._weights = self._begun[1:]
         self._common: tuple[str, ...] = ()
         if not isinstance(common, Sequence) or len(common):
             self._common = tuple(_levels.checked("common words", common))
+        if _levels.kinds(self._common) - {str}:
+            raise TypeError("common words are not text: give a list of str")
         if found := [word for word in self._common if self.place(word) < 0]:
             raise ValueError(
                 f"common has {parameters.shown(found[0])}, which is no word of this alphabet, of "

@@ -129,7 +129,7 @@ def prepare(
         padded = min(parameters.at_least("people", people, 1) * design.l0, design.cells)
         if padded > _MOST_PADDED:
             raise ValueError(
-                f"people = {people} is not accepted, who change {notebook.count(padded)} cells: "
+                f"people = {people} is not accepted, who change {notebook.many(padded, 'cell')}: "
                 f"give a number for at most {_MOST_PADDED} of them"
             )
     if rest is not None:
@@ -169,9 +169,8 @@ def _check_shown(design: Layout, at_least: Thresholds, mechanism: Noise) -> None
     plan = Classes(design._axes, at_least).plan(Fraction(mechanism.rate))
     if (many := math.ceil(sum(each.mean for each in plan.classes))) > _MOST_EMPTY:
         raise ValueError(
-            f"at_least = {at_least} is not accepted, which {notebook.count(many)} empty cells are "
-            f"expected to reach: give design.threshold(epsilon), or another threshold for at most "
-            f"{_MOST_EMPTY} of them"
+            f"at_least = {at_least} is not accepted, which {notebook.many(many, 'empty cell')} may "
+            f"reach: give design.threshold(epsilon), or another threshold for at most {_MOST_EMPTY}"
         )
 
 

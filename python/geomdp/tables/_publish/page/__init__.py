@@ -211,7 +211,7 @@ def _thresholds(at_least: Any) -> str:
     """Return a threshold, or two, in words."""
     if not isinstance(at_least, list | tuple):
         return str(at_least)
-    return f"{at_least[0]}, or {at_least[1]} for words that are on no public list,"
+    return f"{at_least[0]} (words of a public list) or {at_least[1]} (others)"
 
 
 def _noise(facts: Mapping[str, Any], epsilon: Fraction) -> str:
