@@ -174,7 +174,7 @@ unlucky: develop ## most tests again, in turns with noise as unlucky as one rele
 		$(addprefix tests/,accounting accuracy compat documents fronts privacy tables)
 
 fuzz: develop    ## fuzz the TARGETS, those of the core unless given, or python, SECONDS_EACH, 60 unless given
-	PYTHON="$(PY)" SEED=$(SEED) bash scripts/fuzz.sh $(or $(TARGETS),plan kernel fold coins)
+	PYTHON="$(PY)" SEED=$(SEED) bash scripts/fuzz.sh $(or $(TARGETS),plan kernel fold coins groups)
 
 fuzz-readers: develop ## the readers of files on 26,000 FILES whose digests fit, in processes of their own: minutes
 	$(PY) tests/tables/fuzz_readers.py $(or $(FILES),26000) $(or $(SEED),0)

@@ -392,23 +392,48 @@ def wide_quartiles() -> tuple[str, Call, Call]:
     return wide_quantiles(0.25)
 
 
+def groups_among(cells: str, levels: Any, records: Any) -> tuple[str, Call, Call]:
+    """Compare a release of groups to noise in as many cells as have records."""
+    design = tables.Design(levels)
+    table, least = design.count(pd.DataFrame(records)), design.threshold(1)
+    occupied = np.zeros(len(pd.DataFrame(records).drop_duplicates()), np.int64)
+    return (
+        f"groups of {cells} cells, {occupied.size} occupied, with a threshold, to noise in these",
+        lambda: table.release(MECHANISM, at_least=least),
+        lambda: MECHANISM.release(occupied),
+    )
+
+
 @row
 def groups() -> tuple[str, Call, Call]:
-    design = tables.Design({"page": range(10**6), "country": range(100)})
     pages = np.minimum(np.random.default_rng(1).zipf(1.3, 10**6), 10**6 - 1)
-    log = pd.DataFrame({"page": pages, "country": pages % 100})
-    table, least = design.count(log), design.threshold(1)
-    piece = np.zeros(10**6, np.int64)
+    levels = {"page": range(10**6), "country": range(100)}
+    return groups_among("10^8", levels, {"page": pages, "country": pages % 100})
 
-    def noise() -> None:
-        for _ in range(100):
-            MECHANISM.release(piece, out=piece)
 
-    return (
-        "groups of 10^8 cells, 10^6 records, with a threshold, to noise alone",
-        lambda: table.release(MECHANISM, at_least=least),
-        noise,
+#: Of a thousand cells, each has 2000 records.
+_THOUSAND = np.repeat(np.arange(1000), 2000)
+
+
+@row
+def few_groups() -> tuple[str, Call, Call]:
+    levels = {"page": range(10**6), "country": range(100)}
+    return groups_among("10^8", levels, {"page": _THOUSAND, "country": _THOUSAND % 100})
+
+
+@row
+def few_groups_of_ids() -> tuple[str, Call, Call]:
+    levels = {"page": range(10**8), "who": range(10**8)}
+    return groups_among("10^16", levels, {"page": _THOUSAND, "who": _THOUSAND})
+
+
+@row
+def few_groups_of_words() -> tuple[str, Call, Call]:
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    words = np.array(
+        [f"{letters[n % 26]}{letters[n // 26 % 26]}{n // 676 * 'a'}" for n in range(1000)]
     )
+    return groups_among("2^1024", {"word": tables.Words(letters, 217)}, {"word": words[_THOUSAND]})
 
 
 def chosen_design(columns: int) -> tables.Design:

@@ -22,7 +22,7 @@ if [ "$*" != python ]; then
         --target "$host"
 fi
 
-for target in ${*:-plan kernel fold coins python}; do
+for target in ${*:-plan kernel fold coins groups python}; do
     run=("$out/$host/release/$target")
     if [ "$target" = python ]; then
         "$python" -c "import atheris" 2>/dev/null || "$python" -m pip install --quiet atheris

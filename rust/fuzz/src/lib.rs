@@ -6,6 +6,7 @@
 pub mod coins;
 pub mod exact;
 pub mod fold;
+pub mod groups;
 pub mod kernel;
 pub mod model;
 pub mod plan;

@@ -1,7 +1,7 @@
 //! Runs the targets on inputs from a simple generator and checks that they reach the intended
 //! cases. These tests have no coverage feedback, but also run where libFuzzer does not.
 
-use geomdp_fuzz::{Seen, coins, fold, kernel, plan};
+use geomdp_fuzz::{Seen, coins, fold, groups, kernel, plan};
 
 /// Inputs of fewer than 200 bytes.
 fn inputs(n: u64) -> impl Iterator<Item = Vec<u8>> {
@@ -128,6 +128,27 @@ fn bits() {
             "a success",
             "no success",
             "no noise",
+        ],
+    );
+}
+
+#[test]
+fn groups_and_points() {
+    reaches(
+        groups::run,
+        5000,
+        &[
+            "shown",
+            "hidden",
+            "more blocks than are always drawn",
+            "points",
+            "no point",
+            "refused: stop",
+            "refused: fall",
+            "refused: block",
+            "refused: blocks",
+            "refused: mean",
+            "refused: threshold",
         ],
     );
 }

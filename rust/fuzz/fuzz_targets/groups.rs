@@ -1,0 +1,5 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    geomdp_fuzz::groups::run(data, &mut Default::default());
+});
