@@ -20,7 +20,7 @@ pub fn run(data: &[u8], seen: &mut Seen) {
     let Some(noise) = noise(&mut source, seen) else {
         return;
     };
-    if source.flag() {
+    if source.below(3) == 0 {
         reach(&mut source, seen, &noise, &key);
     } else {
         points(&mut source, seen, &noise[0], &key);
@@ -41,7 +41,10 @@ fn noise(source: &mut Source<'_>, seen: &mut Seen) -> Option<[Noise; 2]> {
         if prob > 1.0 { 1.0 / prob } else { prob }
     };
     let (stop, fall) = (prob(), prob());
-    let block = source.sized() >> source.below(64);
+    let block = match source.below(8) {
+        0 => source.sized(),
+        _ => 1 + source.below(200),
+    };
     let blocks = source.below(5) as u32;
     let valid = |prob: f64| prob > 0.0 && prob < 1.0;
     let wanted = [
@@ -115,7 +118,9 @@ fn reach(source: &mut Source<'_>, seen: &mut Seen, noise: &[Noise; 2], key: &Rel
         }
     }
     let mut parts = counts;
-    let cut = (source.below(4) as usize * LANES).min(n);
+    let cut = Some(source.below(4) as usize * LANES)
+        .filter(|cut| *cut <= n)
+        .unwrap_or(0);
     let (head, tail) = parts.split_at_mut(cut);
     noise[1]
         .reach(key, 0, head, &thresholds[..cut])
@@ -128,7 +133,11 @@ fn reach(source: &mut Source<'_>, seen: &mut Seen, noise: &[Noise; 2], key: &Rel
 
 fn points(source: &mut Source<'_>, seen: &mut Seen, noise: &Noise, key: &ReleaseKey) {
     let bits = source.below(1500);
-    let num = source.big() >> source.below(1600);
+    let num = match source.below(4) {
+        0 => source.big() >> source.below(1600),
+        1 => power_of_two(bits),
+        _ => source.big() % power_of_two(bits) + 1u32,
+    };
     let valid = num.bits() > 0 && num <= power_of_two(bits);
     let mean = match Mean::new(num.clone(), bits) {
         Ok(mean) if valid => mean,

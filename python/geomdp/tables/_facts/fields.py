@@ -18,8 +18,9 @@ import numpy as np
 import geomdp
 from geomdp._ground import parameters
 from geomdp.tables._columns import levels as _levels
-from geomdp.tables._facts import about
+from geomdp.tables._facts import about, classes
 from geomdp.tables._facts.chosen import keys_of
+from geomdp.tables._math import scatter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -331,10 +332,11 @@ FIELDS: dict[str, Field] = {
         {"type": "array", "items": {"$ref": "#/$defs/mechanism"}},
         "the noise of each combination of depths: `depths`, one for each column; `rate`, epsilon "
         "over sensitivity, as an exact fraction; `bounds`, null or two integers; `plan_sha256`, "
-        "the digest of the certificate's JSON for int64; and on request the `certificate`",
+        "the digest of the certificate's JSON, for int64 or, with `at_least`, of groups "
+        "(`geomdp-groups-1`); and on request the `certificate`",
         lambda release: [
-            {"depths": list(block), **_mechanism(noise)}
-            for block, noise in release.mechanisms.items()
+            {"depths": list(block), **_mechanism(noise, text)}
+            for (block, noise), text in zip(release.mechanisms.items(), plans(release), strict=True)
         ],
         differs=_OWN,
     ),
@@ -358,11 +360,11 @@ def facts_of(release: Any, certificate: bool) -> dict[str, Any]:
         raise ValueError("a table without noise cannot be saved: release it with an epsilon")
     found = _values(release, FIELDS)
     if certificate:
-        said, noises = found["mechanisms"], list(release.mechanisms.values())
+        said, texts = found["mechanisms"], plans(release)
         if found["rest"] is not None:
-            said, noises = [*said, found["rest"]], [*noises, release._rest.mechanism]
-        for each, noise in zip(said, noises, strict=True):
-            each["certificate"] = json.loads(plan(noise)[0])
+            said, texts = [*said, found["rest"]], [*texts, plan(release._rest.mechanism)]
+        for each, text in zip(said, texts, strict=True):
+            each["certificate"] = json.loads(text)
     return found
 
 
@@ -426,7 +428,8 @@ def _rest(rest: Any) -> dict[str, Any] | None:
     """Return the facts of the row for groups left out."""
     if rest is None:
         return None
-    return {"labels": _encoded(rest.labels), **_mechanism(rest.mechanism)}
+    noise = rest.mechanism
+    return {"labels": _encoded(rest.labels), **_mechanism(noise, plan(noise))}
 
 
 def _encoded(levels: Sequence[Any]) -> list[Any]:
@@ -439,16 +442,29 @@ def _encoded(levels: Sequence[Any]) -> list[Any]:
     ]
 
 
-def plan(noise: Noise) -> tuple[str, str]:
-    """Return the certificate of a noise as JSON, and its digest."""
-    text = noise.certificate(np.int64).to_json()
-    return text, hashlib.sha256(text.encode()).hexdigest()
+def plan(noise: Noise) -> str:
+    """Return the certificate of a noise as JSON."""
+    return str(noise.certificate(np.int64).to_json())
 
 
-def _mechanism(noise: Noise) -> dict[str, Any]:
-    """Return the facts of a noise."""
+def plans(release: Any) -> list[str]:
+    """Return the certificate of each noise of a release as JSON: of groups, that of their draw."""
+    noises, least = release.mechanisms.values(), release._threshold
+    if least is None:
+        return [plan(noise) for noise in noises]
+    drawn = (classes.Classes(release.design._axes, least).plan(each.rate) for each in noises)
+    return [json.dumps(scatter.certificate(each), indent=1) for each in drawn]
+
+
+def digest(text: str) -> str:
+    """Return the digest of a certificate."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _mechanism(noise: Noise, text: str) -> dict[str, Any]:
+    """Return the facts of a noise with this certificate."""
     return {
         "rate": str(noise.rate),
         "bounds": None if noise.bounds is None else list(noise.bounds),
-        "plan_sha256": plan(noise)[1],
+        "plan_sha256": digest(text),
     }

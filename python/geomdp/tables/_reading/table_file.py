@@ -26,7 +26,7 @@ from geomdp.tables._design import Design
 from geomdp.tables._facts import about, layout, naming, rounding, rules, tier_names
 from geomdp.tables._facts.axes import raveled
 from geomdp.tables._facts.classes import Classes
-from geomdp.tables._facts.fields import FORMAT, KEYWORDS, plan
+from geomdp.tables._facts.fields import FORMAT, KEYWORDS, digest, plan, plans
 from geomdp.tables._facts.hierarchy import Hierarchy
 from geomdp.tables._facts.tier_names import Tier
 from geomdp.tables._math.products import Block
@@ -99,11 +99,12 @@ def _release(
     digests = [each["plan_sha256"] for each in facts["mechanisms"]]
     if len(digests) != len(mechanisms):
         raise ValueError("depths of its mechanisms repeat")
-    plans = [plan(each)[1] for each in mechanisms.values()]
+    texts = plans(noisy)
     if isinstance(noisy, NoisyGroups) and noisy._rest is not None:
         digests.append(facts["rest"]["plan_sha256"])
-        plans.append(plan(noisy._rest.mechanism)[1])
-    return noisy, [version for one, other in zip(digests, plans, strict=True) if one != other]
+        texts.append(plan(noisy._rest.mechanism))
+    own = map(digest, texts)
+    return noisy, [version for one, other in zip(digests, own, strict=True) if one != other]
 
 
 def _tier(facts: Mapping[str, Any]) -> Tier | None:
