@@ -436,6 +436,41 @@ def few_groups_of_words() -> tuple[str, Call, Call]:
     return groups_among("2^1024", {"word": tables.Words(letters, 217)}, {"word": words[_THOUSAND]})
 
 
+def searches() -> tuple[tables.Design, pd.DataFrame]:
+    """Return a design of all words of 32 letters, and a million of 200,000 people's."""
+    letters, rng = "abcdefghijklmnopqrstuvwxyz", np.random.default_rng(1)
+    known = ["".join(rng.choice([*letters], size)) for size in rng.integers(2, 12, 5000)]
+    typed = np.array(known)[np.minimum(rng.zipf(1.3, 10**6), len(known)) - 1]
+    frame = pd.DataFrame({"who": rng.integers(2 * 10**5, size=10**6), "word": typed})
+    words = tables.Words(letters, 32)
+    return tables.Design({"word": words}, individual="who", l0=5, other="(other)"), frame
+
+
+@row
+def count_words() -> tuple[str, Call, Call]:
+    design, frame = searches()
+    return (
+        "`count` of 10^6 words of 200,000 people without a list of words, to `groupby` of both",
+        lambda: design.count(frame),
+        lambda: frame.groupby(["who", "word"]).size(),
+    )
+
+
+@row
+def release_words() -> tuple[str, Call, Call]:
+    design, frame = searches()
+    table, least = design.count(frame), design.threshold(1)
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
+    names = (f"{folder}/{n}.csv" for n in itertools.count())
+    counts = frame["word"].value_counts()
+    return (
+        "groups of these words released and saved, to pandas' CSV of exact counts",
+        lambda: table.release(epsilon=1, at_least=least, save=next(names)),
+        lambda: counts.to_csv(next(names)),
+    )
+
+
 def chosen_design(columns: int) -> tables.Design:
     """Return a design of five tables a column, of one or two columns of 5 levels."""
     names = [f"c{n}" for n in range(columns)]
