@@ -195,6 +195,10 @@ rival-suites: develop ## the test suites of diffprivlib, and of OpenDP with OPEN
 	$(PY) tests/compat/rival_suites.py diffprivlib
 	$(if $(OPENDP),$(PY) tests/compat/rival_suites.py opendp --suite $(OPENDP))
 
+bridges: develop ## the rows of docs/migration.md, against SmartNoise SQL, PipelineDP, OpenDP and Tumult
+	bash scripts/install.sh program java openjdk-17-jre-headless
+	bash tests/compat/bridges.sh
+
 ## Hours
 
 long:            ## before a release: all of these that have a record
@@ -282,7 +286,7 @@ $(VENV)/.engines: pyproject.toml | $(VENV)/.installed
 clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
-.PHONY: help demo test test-core test-package quick gate evidence rival-suites lint proof \
+.PHONY: help demo test test-core test-package quick gate evidence rival-suites bridges lint proof \
 	proof-certificates primitives wheel pythons oldest ct instructions machine-code arm64 windows faults \
 	clusters backends examples notebooks site readers nightly unlucky fuzz fuzz-readers exhaustive sweep \
 	deny long \

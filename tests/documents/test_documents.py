@@ -62,6 +62,7 @@ def run(text: str, name: str, flags: int = 0) -> doctest.TestResults:
         ("bounds.md", 8),
         ("consistency.md", 10),
         ("reruns.md", 15),
+        ("migration.md", 9),
     ],
 )
 def test_examples(
