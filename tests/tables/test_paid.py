@@ -389,4 +389,5 @@ def test_a_page_has_counts_of_any_size(tmp_path: Path) -> None:
     counts = noisy.counts.tolist()
     assert max(map(abs, counts)) >= 2**53
     held = (tmp_path / "x.html").read_text()
-    assert all(f",{each}\\r\\n" in held for each in counts)
+    assert all(f",{each}%0D%0A" in held for each in counts)
+    assert all(f"<td>{max(each, 0):,}<td>" in held for each in counts)

@@ -87,7 +87,7 @@ class Column(Sequence[Any]):
 
     def among(self, levels: Sequence[Any]) -> NDArray[np.int64]:
         """Return for each row the place of its value among these, or raise a ValueError."""
-        shown = _texts(levels) if self._as_text else levels
+        shown = texts(levels) if self._as_text else levels
         if self.items == shown:
             return self.places
         if not _levels.distinct(self.items):
@@ -140,7 +140,7 @@ def _type_of(column: Column) -> str:
 def _csv(levels: Mapping[str, Column], counts: NDArray[np.int64], columns: Columns) -> bytes:
     cells = []
     for each in levels.values():
-        shown = _quoted(_each(_escaped, _texts(each.items)))
+        shown = _quoted(_each(_escaped, texts(each.items)))
         cells.append(_levels.taken(shown, each.places))
     cells.append(list(map(str, counts.tolist())))
     lines = "\r\n".join(map(",".join, zip(*cells, strict=True)))
@@ -196,8 +196,8 @@ def _rows_of() -> Callable[[bytes | memoryview], None]:
     return check
 
 
-def _texts(levels: Sequence[Any]) -> list[str]:
-    """Return levels as text."""
+def texts(levels: Sequence[Any]) -> list[str]:
+    """Return levels as a CSV file has them, before they are escaped."""
     return list(levels if _levels.kinds(levels) <= {str} else map(_text, levels))
 
 
