@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -136,9 +137,11 @@ class Typed(NamedTuple):
         return Typed(self.stated * share, self.drawn * share)
 
 
+@lru_cache(64, typed=True)
 def decimal(number: float | np.floating[Any]) -> Fraction:
     """Return the number that the shortest text of a finite float states."""
-    # numpy's own repr names the type.
+    # numpy's own repr names the type. A mechanism asks four times for that of one number, and
+    # equal numbers of two types have other texts.
     return Fraction(str(number))
 
 
