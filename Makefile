@@ -149,8 +149,9 @@ site: notebooks  ## the site with the notebooks and the page of a table, in chro
 	$(PY) scripts/check_site.py dist/site $(if $(DAY),--day)
 	$(PY) -m pytest tests/browser
 
-readers: develop ## the reader in R against the library, and its package: R CMD check, vignette
+readers: develop ## the reader in R against the library, and its package: R CMD check, vignette; SPSS
 	$(R_PACKAGES)
+	bash scripts/install.sh program pspp
 	$(PY) -m pytest tests/readers
 
 ## Before a release, or by night: all of the gate, whatever was touched, and an hour of searches
