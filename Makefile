@@ -149,8 +149,9 @@ site: notebooks  ## the site with the notebooks and the page of a table, in chro
 	$(PY) scripts/check_site.py dist/site $(if $(DAY),--day)
 	$(PY) -m pytest tests/browser
 
-readers: develop ## the reader in R against the library, and its package: R CMD check, vignette
+readers: develop ## the reader in R against the library, and its package: R CMD check, vignette; SPSS
 	$(R_PACKAGES)
+	bash scripts/install.sh program pspp
 	$(PY) -m pytest tests/readers
 
 ## Before a release, or by night: all of the gate, whatever was touched, and an hour of searches
@@ -194,6 +195,10 @@ deny:            ## licences and sources of all crates; installs cargo-deny, whi
 rival-suites: develop ## the test suites of diffprivlib, and of OpenDP with OPENDP=checkout, on our classes
 	$(PY) tests/compat/rival_suites.py diffprivlib
 	$(if $(OPENDP),$(PY) tests/compat/rival_suites.py opendp --suite $(OPENDP))
+
+bridges: develop ## the rows of docs/migration.md, against SmartNoise SQL, PipelineDP, OpenDP and Tumult
+	bash scripts/install.sh program java openjdk-17-jre-headless
+	bash tests/compat/bridges.sh
 
 ## Hours
 
@@ -282,7 +287,7 @@ $(VENV)/.engines: pyproject.toml | $(VENV)/.installed
 clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
-.PHONY: help demo test test-core test-package quick gate evidence rival-suites lint proof \
+.PHONY: help demo test test-core test-package quick gate evidence rival-suites bridges lint proof \
 	proof-certificates primitives wheel pythons oldest ct instructions machine-code arm64 windows faults \
 	clusters backends examples notebooks site readers nightly unlucky fuzz fuzz-readers exhaustive sweep \
 	deny long \

@@ -678,12 +678,15 @@ def read_tree_parquet() -> tuple[str, Call, Call]:
     return read_places("parquet")
 
 
-def read_table(end: str) -> tuple[str, Call, Call]:
+def million() -> Any:
+    """Return a release of 10^6 cells, nearly all of which are empty."""
     levels = [f"level {place}" for place in range(1000)]
     design = tables.Design({"a": levels, "b": range(1000)})
-    one = pd.DataFrame({"a": levels[:1], "b": [0]})
-    noisy = design.count(one).release(epsilon=1)
-    return read_release(noisy, geomdp.read, "a table of 10^6 cells", end)
+    return design.count(pd.DataFrame({"a": levels[:1], "b": [0]})).release(epsilon=1)
+
+
+def read_table(end: str) -> tuple[str, Call, Call]:
+    return read_release(million(), geomdp.read, "a table of 10^6 cells", end)
 
 
 @row
@@ -694,6 +697,88 @@ def read_csv() -> tuple[str, Call, Call]:
 @row
 def read_parquet() -> tuple[str, Call, Call]:
     return read_table("parquet")
+
+
+def written(read: bool) -> tuple[str, Call, Call]:
+    noisy, folder = million(), tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
+    path, other = os.path.join(folder, "noisy.csv"), os.path.join(folder, "rows.csv")
+    rows = noisy.frame
+
+    def ours() -> None:
+        noisy.save(path, overwrite=True)
+        if read:
+            geomdp.read(path)
+
+    def theirs() -> None:
+        rows.to_csv(other, index=False)
+        if read:
+            pd.read_csv(other)
+
+    what = "saving and reading" if read else "saving"
+    return f"{what} a table of 10^6 cells as CSV, to pandas with its rows", ours, theirs
+
+
+@row
+def save_csv() -> tuple[str, Call, Call]:
+    return written(read=False)
+
+
+@row
+def save_and_read_csv() -> tuple[str, Call, Call]:
+    return written(read=True)
+
+
+@row
+def frame() -> tuple[str, Call, Call]:
+    noisy, levels = million(), np.array([f"level {place}" for place in range(1000)], object)
+    return (
+        "the frame of a table of 10^6 cells, to a DataFrame of repeated levels",
+        lambda: noisy.frame,
+        lambda: pd.DataFrame(
+            {
+                "a": levels.repeat(1000),
+                "b": np.tile(np.arange(1000), 1000),
+                "count": noisy.counts.reshape(-1),
+            }
+        ),
+    )
+
+
+@row
+def number_of_cells() -> tuple[str, Call, Call]:
+    noisy = million()
+    return (
+        "how many of 10^6 cells are empty, with its interval, to counting noisy zeros",
+        lambda: noisy.number_of_cells(at_most=0),
+        lambda: np.count_nonzero(noisy.counts <= 0),
+    )
+
+
+@row
+def sum_of_cells() -> tuple[str, Call, Call]:
+    counts = GeometricMechanism(1, bounds=(0, 10**6)).release(np.arange(10**6) % 50)
+    mechanism = GeometricMechanism(1, bounds=(0, 10**6))
+    return (
+        "an interval of the sum of 10^6 counts within bounds, to their sum",
+        lambda: accuracy.sum_confidence_interval(mechanism, counts),
+        counts.sum,
+    )
+
+
+@row
+def top_of_many() -> tuple[str, Call, Call]:
+    counts, rng = np.arange(10**6), np.random.default_rng(1)
+
+    def theirs() -> object:
+        noise = rng.geometric(0.6, counts.size) - rng.geometric(0.6, counts.size)
+        return np.argpartition(counts + noise, -10)[-10:]
+
+    return (
+        "the 10 largest of 10^6 counts, to numpy's noise and argpartition",
+        lambda: MECHANISM.top(counts, 10),
+        theirs,
+    )
 
 
 @row

@@ -667,7 +667,8 @@ def bad_groups() -> Iterator[Refused]:
     yield Refused("groups", TypeError, make, ["ab", b"ab", None, 1, [1], [None], [["a"]], [b"a"]])
     yield Refused("groups", ValueError, make, [["a", "b", "a"], ("b", "b")], "groups are disjoint")
     yield Refused("groups", ValueError, make, [[""]], "not empty")
-    yield Refused("groups", ValueError, make, [["\ud800"]], "text that UTF-8 can hold")
+    for odd in ("\ud800", "\x1b[2J", "\x9b2J", "\0"):
+        yield Refused("groups", ValueError, make, [[odd]], "text in UTF-8 without control chara")
     yield Refused("group", TypeError, group, [[1], [None], [("a", "b")], []])
     yield Refused("group", ValueError, group, [["c"], ["A"], ["a "], ["a", "c"]], "such as 'a'")
     yield Refused("group", ValueError, group, [["a", "a"]], "groups are disjoint")
@@ -948,9 +949,9 @@ LIMITS = [
 #: Constants in refusals of what is no parameter: in files, pictures, and noisy counts.
 OTHER_LIMITS = {
     *(f"tables/_publish/formats.py:{name}" for name in ("LONGEST_ROW", "_MOST_COLUMNS")),
-    *(f"tables/_publish/published.py:_MOST_{what}" for what in ("ROWS", "TEXT", "VALUES")),
+    *(f"tables/_publish/published.py:{what}" for what in ("_MOST_ROWS", "_MOST_TEXT")),
+    *("tables/_publish/published.py:MOST_VALUES", "tables/_publish/footer.py:_DEEPEST"),
     *(f"tables/_reading/table_file.py:{name}" for name in ("_LONGEST", "_MOST_BITS")),
-    *("tables/_publish/footer.py:_DEEPEST", "tables/_publish/page/__init__.py:_MOST_NUMBER"),
     *("tables/_results/noisy_table.py:GREATEST", "tables/_answers/consistency.py:GREATEST"),
     *("tables/_pictures/charts.py:STEPS", "tables/streams/_nodes.py:LONGEST"),
     "tables/_facts/layout.py:_MOST_COLUMNS",

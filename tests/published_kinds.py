@@ -67,7 +67,8 @@ RELEASED["signed sums"] = (
 )
 #: Noisy counts below 0, which are shown as 0 with the interval of 0.
 RELEASED["below 0"] = DESIGNS["margins"].count(PEOPLE).release(epsilon=0.5, label="below 0")
-RELEASED["below 0"].counts[1:] = [[-90, -60, -30], [0, 1, -1], [-7, 40, -47]]
+RELEASED["below 0"].counts[:] = [[-90, -20, -70], [-80, -60, -30], [0, 1, -1], [-7, 40, -47]]
+RELEASED["below 0"].__dict__.pop("_fitted", None)
 RELEASED["groups"] = DESIGNS["texts"].count(PEOPLE).release(epsilon=0.5, at_least=20, about=ABOUT)
 RELEASED["groups and rest"] = (
     DESIGNS["texts"].count(PEOPLE).release(epsilon=1, at_least=60, rest=("rest", "1/4"))

@@ -1,9 +1,11 @@
 """Examples and references in the documents."""
 
 import doctest
+import math
 import re
 import shlex
 import shutil
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot
 
-from geomdp import cli, tables
+from geomdp import GeometricMechanism, cli, tables
 from geomdp.accounting import Budget
 from geomdp.accuracy import epsilon_to_accuracy
 from geomdp.distribution import TwoSidedGeometric
@@ -58,12 +60,14 @@ def run(text: str, name: str, flags: int = 0) -> doctest.TestResults:
         ("guides/corrections.md", 10),
         ("guides/excel.md", 10),
         ("guides/page.md", 5),
+        ("guides/statistics.md", 8),
         ("guides/rounding.md", 10),
         ("guides/suppression.md", 18),
         ("accuracy.md", 18),
         ("bounds.md", 8),
         ("consistency.md", 10),
         ("reruns.md", 15),
+        ("migration.md", 9),
     ],
 )
 def test_examples(
@@ -149,6 +153,67 @@ def test_copies_for_spreadsheets_keep_every_cell(
     # But for numbers, the apostrophes are those of the file.
     known = cells["region"].where(cells["region"] != "-1", "'-1")
     assert found["names"].tolist() == known.tolist()
+
+
+#: Of each program: the page, and its names of what Python calls otherwise.
+FORMULAS: dict[str, tuple[str, dict[str, str]]] = {
+    "stata": ("statistics", {"`rate'": "rate", "`error'": "error", "ln(": "log("}),
+    "sas": ("statistics", {}),
+    "spss": ("statistics", {"LN(": "log(", "TRUNC(": "trunc("}),
+    "powerquery": (
+        "statistics",
+        {"List.Max({": "max(", "})": ")", "Number.RoundUp": "ceil", "Number.Ln": "log",
+         "Number.Exp": "exp"},
+    ),
+    "tableau": ("statistics", {"LN(": "log(", "CEILING": "ceil"}),
+    "excel": ("excel", {"LN(": "log(", "E1": "rate", "E2": "error", "B2": "count"}),
+}  # fmt: skip
+
+
+def formulas(program: str) -> dict[str, str]:
+    """Return the expressions of a program that make an error and its ends, in Python."""
+    page, words = FORMULAS[program]
+    text = (ROOT / f"docs/guides/{page}.md").read_text()
+    if program == "excel":
+        found = dict(re.findall(r"^\| (error|lower|upper) .*\| `=(.+?)`", text, re.MULTILINE))
+    else:
+        [block] = re.findall(rf"^```{program}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+        block = block.replace('Table.AddColumn(Typed, "lower", each', "(")
+        block = block.replace('Table.AddColumn(Lower, "upper", each', "(")
+        pattern = r"^ *(?:\w+ )?(most|error|lower|upper)\b(?: =|:) (.+?)[.;,]?$"
+        found = {
+            name.lower(): each for name, each in re.findall(pattern, block, re.MULTILINE | re.I)
+        }
+    for name in found:
+        for old, new in words.items():
+            found[name] = found[name].replace(old, new)
+        found[name] = re.sub(r"ROUNDUP\((.+), 0\)\)", r"ceil(\1))", found[name])
+        found[name] = re.sub(r"[\[\]]", "", found[name]).lower()
+    return found
+
+
+@pytest.mark.parametrize("program", FORMULAS)
+def test_formulas_of_other_programs_have_the_accuracy_and_the_intervals(program: str) -> None:
+    known = {x: getattr(math, x) for x in ("ceil", "exp", "log", "trunc")} | {"max": max}
+    parts = {name: compile(each, program, "eval") for name, each in formulas(program).items()}
+    assert {*parts} - {"most"} == {"error", "lower", "upper"}
+    for n in range(1, 201):
+        rate = Fraction(n, 37)
+        names: dict[str, Any] = {"rate": float(rate)}
+        for name in ("most", "error"):
+            if name in parts:
+                names[name] = eval(parts[name], dict(known), names)
+        assert names["error"] == GeometricMechanism(rate).accuracy(alpha=0.05), rate
+    records = pd.DataFrame({"town": ["a"] * 30 + ["b"] * 3})
+    for _ in range(20):
+        noisy = tables.Design({"town": ["a", "b", "c"]}).count(records).release(epsilon="0.5")
+        ends = noisy.intervals(alpha=0.05)
+        for count, lower, upper in zip(
+            noisy.frame["count"], ends["lower"], ends["upper"], strict=True
+        ):
+            names = {"rate": 0.5, "count": count, "error": 6}
+            found = [eval(parts[name], dict(known), names) for name in ("lower", "upper")]
+            assert found == [lower, upper], count
 
 
 def test_a_change_of_two_percent_is_found_as_planned(

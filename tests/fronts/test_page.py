@@ -5,6 +5,7 @@ import hashlib
 import html.parser
 import json
 import re
+import urllib.parse
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,16 @@ def saved(release: Any, path: Path) -> Parts:
     return Parts(path.read_text())
 
 
+def held_by(parts: Parts) -> tuple[str, Any]:
+    """Return the rows and the description that the links of a page hold."""
+    rows, description = (
+        urllib.parse.unquote(each["href"].partition(",")[2])
+        for _, each in parts.elements
+        if "download" in each
+    )
+    return rows, json.loads(description)
+
+
 @pytest.fixture
 def parts(tmp_path: Path) -> Parts:
     noisy = TABLE.release(epsilon=1, label=HOSTILE[0], about=ABOUT)
@@ -66,9 +77,16 @@ def test_texts_of_a_release_add_no_element(parts: Parts) -> None:
     assert (tags.count("script"), tags.count("style")) == (3, 1)
     assert "b" not in tags
     assert not [name for _, attributes in parts.elements for name in attributes if name[:2] == "on"]
-    assert not {"src", "href", "action"} & {name for _, each in parts.elements for name in each}
+    assert not {"src", "action"} & {name for _, each in parts.elements for name in each}
+    # Links go to the notes below, and to what they hold themselves.
+    links = [each["href"] for _, each in parts.elements if "href" in each]
+    assert [link.partition(",")[0] for link in links] == [
+        "#noise",
+        "data:text/csv;charset=utf-8",
+        "data:application/json;charset=utf-8",
+    ]
     assert parts.inside["data"].isascii()
-    description = json.loads(json.loads(parts.inside["data"])["description"])
+    description = held_by(parts)[1]
     assert description["geomdp"]["label"] == HOSTILE[0]
     assert description["geomdp"]["about"] == ABOUT
 
@@ -76,8 +94,10 @@ def test_texts_of_a_release_add_no_element(parts: Parts) -> None:
 def test_a_page_shows_what_its_publisher_says(parts: Parts) -> None:
     """As texts: whatever is in them, they are what a reader sees, and nothing more."""
     assert parts.texts["title"] == parts.texts["h1"] == [ABOUT["title"]]
-    assert parts.texts["dt"] == ["Source", "Period", "Publisher", "Contact", "Licence"]
-    assert parts.texts["dd"] == [ABOUT[key.lower()] for key in parts.texts["dt"]]
+    told = [text.split(": ", 1) for text in parts.texts["p"] if ": " in text]
+    known = [pair for pair in told if pair[0].lower() in ABOUT]
+    assert [key for key, _ in known] == ["Period", "Source", "Publisher", "Contact", "Licence"]
+    assert [text for _, text in known] == [ABOUT[key.lower()] for key, _ in known]
     assert parts.texts["p"][0] == ABOUT["description"]
 
 
@@ -94,14 +114,14 @@ def test_a_page_shows_what_its_publisher_says(parts: Parts) -> None:
 def test_the_title_of_a_page(label: Any, about: Any, title: str, tmp_path: Path) -> None:
     found = saved(TABLE.release(epsilon=1, label=label, about=about), tmp_path / "a.html")
     assert found.texts["title"] == found.texts["h1"] == [title]
-    assert ("dl" in found.texts) == ("source" in about)
+    assert ("Source: x" in found.texts["p"]) == ("source" in about)
     assert json.loads(found.inside["dataset"])["name"] == title
 
 
 def test_data_portals_find_a_dataset(parts: Parts) -> None:
     """Each fact in the property of schema.org that has its meaning; a work by its name."""
     found, given = json.loads(parts.inside["dataset"]), ABOUT
-    description = json.loads(json.loads(parts.inside["data"])["description"])
+    description = held_by(parts)[1]
     assert found.pop("description").startswith(f"{given['description']} Random noise was added")
     assert found == {
         "@context": "https://schema.org",
@@ -157,16 +177,18 @@ def test_the_script_makes_no_markup_of_texts_and_asks_no_network() -> None:
     sinks = r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|Function\(|srcdoc"
     network = r"fetch|XMLHttp|WebSocket|sendBeacon|import\(|https?:|@import|url\("
     assert not re.findall(f"{sinks}|{network}", text)
-    assert sum(len(source.read_text().splitlines()) for source in SOURCES) <= 900
+    assert sum(len(source.read_text().splitlines()) for source in SOURCES) <= 850
 
 
 def test_a_page_holds_the_files_that_save_writes(tmp_path: Path) -> None:
     noisy = TABLE.release(epsilon=1)
     noisy.save(tmp_path / "a.csv")
-    held = json.loads(saved(noisy, tmp_path / "a.html").inside["data"])
-    assert held["csv"].encode() == (tmp_path / "a.csv").read_bytes()
-    assert held["description"].encode() == (tmp_path / "a.csv.json").read_bytes()
-    assert held["name"] == "a.csv"
+    parts = saved(noisy, tmp_path / "a.html")
+    rows, description = held_by(parts)
+    assert rows.encode() == (tmp_path / "a.csv").read_bytes()
+    assert description == json.loads((tmp_path / "a.csv.json").read_bytes())
+    names = [each["download"] for _, each in parts.elements if "download" in each]
+    assert names == ["a.csv", "a.csv.json"]
     with pytest.raises(FileExistsError):
         noisy.save(tmp_path / "a.html")
     with pytest.raises(ValueError, match=r"path = .*a\.html.* is not accepted: give a"):
@@ -187,26 +209,30 @@ def test_ends_that_a_browser_would_round_are_open(tmp_path: Path) -> None:
     noisy = wide.release(epsilon="1/100000000")
     noisy.counts[...] = 5
     held = json.loads(saved(noisy, tmp_path / "a.html").inside["data"])
-    assert held["ends"][3] == held["together"][3] == [[0], [None]]
+    # A lower end of 0 is any distance from 5 on.
+    [widths] = held["widths"]
+    assert widths[7::12] == [None, None]
+    assert held["counts"][0] - widths[6] <= 0 >= held["counts"][0] - widths[18]
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, ["Each record counts as one individual.", "that one record is among the data"]),
+        ({}, ["Each record counts as one individual.", "that a given record is in the data"]),
         (
             {"l0": 2, "linf": 3},
-            ["counts in at most 2 cells, at most 3 times in each."],
+            ["individual is counted in at most 2 cells, at most 3 times in each."],
         ),
         (
             {"individual": "who", "l0": 1},
-            ["in at most 1 cell, at most once in each; further records"],
+            ["Each individual is counted at most once; anything beyond that was left out."],
         ),
         (
             {"individual": "who", "l1": 4},
-            ["with at most 4 records in all; further records were left"],
+            ["Each individual contributes at most 4 records; anything beyond that was left out."],
         ),
-        ({"neighbours": "change"}, ["the odds between two guesses about one record change"]),
+        ({"individual": "who", "l0": 1, "unit": "person"}, ["Privacy is that of each “person”."]),
+        ({"neighbours": "change"}, ["the odds between any two guesses about a given record"]),
     ],
 )
 def test_a_page_says_what_is_protected(options: Any, said: list[str], tmp_path: Path) -> None:

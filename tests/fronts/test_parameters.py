@@ -235,3 +235,11 @@ def test_errors_repeat() -> None:
             GeometricMechanism(1.0, bounds=(3, 2))
         with pytest.raises(OverflowError, match="bounds"):
             GeometricMechanism(1.0, bounds=(0, 2**200))
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_equal_numbers_of_two_types_state_their_own_texts(order: int) -> None:
+    """A float is read once, and float32(0.1) equals a float whose text is longer."""
+    parameters.decimal.cache_clear()
+    for number in (np.float32(0.1), float(np.float32(0.1)))[::order]:
+        assert parameters.decimal(number) == Fraction(str(number))

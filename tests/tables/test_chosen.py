@@ -1,5 +1,6 @@
 """Views that pick or order rows by their noisy values: their intervals hold after the choice."""
 
+import itertools
 import json
 import math
 import re
@@ -21,7 +22,7 @@ from geomdp import tables
 from geomdp._ground.identity import Identity
 from geomdp.tables import plot
 from geomdp.tables._pictures import charts
-from geomdp.tables._publish import page
+from geomdp.tables._publish.page import shown as page
 from geomdp.tables._results.groups import NoisyGroups
 from published_kinds import RELEASED
 from test_page import saved
@@ -87,8 +88,22 @@ def by_count(release: Any, folder: Path) -> Shown:
     held = json.loads(saved(release, folder / "a.html").inside["data"])
     (folder / "a.html").unlink()
     assert held["confidences"].index(95) == 3
-    counts = [int(line.rpartition(",")[2]) for line in held["csv"].splitlines()[1:]]
-    return dict(zip(counts, zip(*held["together"][3], strict=True), strict=True))
+    ends = [each[18:20] for each in ends_of(held)]
+    return dict(zip(held["counts"], map(tuple, ends), strict=True))
+
+
+def ends_of(held: Any) -> list[list[float | None]]:
+    """Return the ends of the intervals of each row, as the script of a page computes them."""
+    numbers = held["counts"] if held["estimates"] is None else held["estimates"]
+    kinds = held["kinds"] or [0] * len(numbers)
+    least = -math.inf if held["signed"] else 0
+    return [
+        [
+            None if width is None else max(max(number, least) + sign * width, least)
+            for sign, width in zip(itertools.cycle([-1, 1]), held["widths"][kind])
+        ]
+        for number, kind in zip(numbers, kinds, strict=True)
+    ]
 
 
 def rows(frame: pd.DataFrame) -> Shown:
@@ -150,14 +165,15 @@ def test_a_page_by_count_has_intervals_that_hold_at_once(name: str, tmp_path: Pa
     """`test_answers` and `test_groups` show that these hold, for margins, trees and bounds too."""
     release = RELEASED[name]
     held = json.loads(saved(release, tmp_path / "a.html").inside["data"])
-    for kind, together in [("ends", False), ("together", True)]:
-        for confidence, ends in zip(held["confidences"], held[kind], strict=True):
-            wanted = release.intervals(page.level(confidence), simultaneous=together)
-            wanted = wanted[["lower", "upper"]].T
-            # Ends at the limits of int64 are open.
-            assert (
-                ends == wanted.astype(object).where(wanted.abs() < 2**53, None).to_numpy().tolist()
-            )
+    order = np.concatenate([sheet.rows for sheet in release._answers().sheets])
+    found = ends_of(held)
+    asked = itertools.product((False, True), held["confidences"])
+    for place, (together, confidence) in enumerate(asked):
+        wanted = release.intervals(page.level(confidence), simultaneous=together)
+        wanted = wanted[["lower", "upper"]].iloc[order]
+        ends = [each[2 * place : 2 * place + 2] for each in found]
+        # Ends at the limits of int64 are open.
+        assert ends == wanted.astype(object).where(wanted.abs() < 2**53, None).to_numpy().tolist()
 
 
 @pytest.mark.parametrize("name", ["flat", "margins", "other", "tree", "bounds", "groups"])
@@ -203,7 +219,7 @@ def test_pictures_in_the_order_of_levels_have_an_interval_each() -> None:
 
 def test_every_view_by_noisy_value_is_tested_here() -> None:
     """A new one needs intervals that hold after the choice, and a place among the views."""
-    orders = re.compile(r"argsort\(-|argpartition\(|nlargest|\.sort\(\(|sort_values|heapq")
+    orders = re.compile(r"argsort\(-|argpartition\(|nlargest|\.sort\(key\)|sort_values|heapq")
     root, found = Path(geomdp.__file__).parent, set()
     for path in [*root.rglob("*.py"), *root.rglob("*.js")]:
         if orders.search(path.read_text()):

@@ -396,7 +396,7 @@ def test_files_keep_tables_and_totals(name: str, ending: str, tmp_path: Path) ->
     for given, states in ((noisy, False), (noisy.with_totals(len(frame)), True)):
         given.save(tmp_path / "page.html", overwrite=True)
         assert (b"add up to public totals" in (tmp_path / "page.html").read_bytes()) == states
-    assert b"are not offered here" in (tmp_path / "page.html").read_bytes()
+    assert b"does not add up these rows" in (tmp_path / "page.html").read_bytes()
 
 
 def test_totals_by_group_are_points_and_others_add_up_to_them() -> None:

@@ -478,7 +478,7 @@ def each_alone(levels: Any) -> list[Any]:
         raise ValueError("since their types are")
     for item in items:
         if isinstance(item, str) and not parameters.is_text(item):
-            raise ValueError("give text that UTF-8 can hold")
+            raise ValueError("give text in UTF-8")
         if type(item) is int and not -(2**63) <= item < 2**63:
             raise ValueError("give integers of 64 bits")
         if isinstance(item, float) and not math.isfinite(item):

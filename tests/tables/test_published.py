@@ -385,7 +385,7 @@ UNFIT: list[tuple[str, str, Any, str]] = [
         r"groups\.csv cannot be read",
     ),
     *(("table", "about", each, "about") for each in (None, [], "x", {"titel": "x"}, {"title": 1})),
-    *(("top", "about", {"title": each}, "title") for each in ("", " ", "\x1b[2J", ["x"])),
+    *(("top", "about", {"title": each}, "title") for each in ("", " ", "a\tb", ["x"])),
     ("table", "about", GONE, "cannot be read"),
     ("tree", "epsilon", "2", "another privacy loss"),
     ("tree", "mechanisms.0.rate", "1/5", "cannot be read"),
@@ -416,6 +416,41 @@ def test_facts_that_do_not_fit_are_refused(unfit: Any, released: Any, tmp_path: 
     (tmp_path / f"{path.name}.json").write_text(json.dumps(description))
     with pytest.raises(ValueError, match=message):
         geomdp.read(tmp_path / path.name)
+
+
+def texts_of(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield where each text of a description is: an object or a list, and its key or place."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, each in [*pairs]:
+        if isinstance(each, str):
+            yield value, key
+        elif isinstance(each, dict | list):
+            yield from texts_of(each)
+
+
+@pytest.mark.parametrize("kind", ["table", "groups", "tree", "open tree", "top"])
+def test_no_text_of_a_file_runs_in_a_terminal(kind: str, released: Any, tmp_path: Path) -> None:
+    """A label or the name of a tier cleared the screen of who read the file."""
+    path, _, _ = released[f"{kind}.csv"]
+    (tmp_path / path.name).write_bytes(path.read_bytes())
+    names = []
+    for n in itertools.count():
+        description = described(path)
+        facts = description["geomdp"]
+        facts |= {"label": "x", "individual": ["x"], "summed": "x", "having": "x"}
+        facts["tier"] = {"name": "x", "epsilons": ["1/3", "1/2"]}
+        facts["about"] = {"title": "x"}
+        left = [*texts_of(facts)]
+        if n == len(left):
+            break
+        part, key = left[n]
+        names.append(key)
+        part[key] += "\x1b[2J"
+        (tmp_path / f"{path.name}.json").write_text(json.dumps(description))
+        with pytest.raises(ValueError, match=r"cannot be read: its field '.*' has other than text"):
+            geomdp.read(tmp_path / path.name)
+    assert {"label", "unit", "name", "title", "version", "summed", "having"} <= {*names}
+    assert len(names) > 20
 
 
 def rewrite(path: Path, table: Any, **settings: Any) -> None:
@@ -755,6 +790,15 @@ def large(folder: Path) -> Iterator[Path]:
     axis = description["geomdp"]["axes"]["area"] | {"margin": ["all"], "shares": ["1/2"] * 2}
     description["geomdp"]["axes"] = {f"a{n}": axis for n in range(90)}
     stated(path, description)
+    yield path
+    path, _, description = saved("tiers.csv")
+    tier = {"name": "x", "epsilons": [f"{n}/100000" for n in range(1, 10**5 + 1)]}
+    description["geomdp"]["tier"] = tier
+    stated(path, description)
+    yield path
+    path, _, description = saved("row.csv")
+    sparse(path, b"area,count\r\na,1\r\n", 2**31 - 1)
+    stated(path, description, bytes=2**31 - 1)
     yield path
     path, _, description = saved("shares.csv")
     tree = {"nodes": [*range(3000)], "parents": [*range(-1, 2999)]}

@@ -40,7 +40,6 @@ def test_edited_rows_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "python/geomdp/tables/_publish/page/page.js",
         "examples/readers/read_without_geomdp.py",
         "examples/readers/r/R/geomdp.R",
         "docs/guides/excel.md",

@@ -5,6 +5,8 @@ import stat
 from io import FileIO
 from pathlib import Path
 
+from geomdp._ground import parameters
+
 #: Opening a pipe would wait for its other end.
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0)
 
@@ -28,4 +30,5 @@ def opened(path: Path, mode: str, refusal: Exception) -> FileIO:
 def said(error: Exception) -> str:
     """Return what a message says of a fault of a file, whose text it may quote."""
     why = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+    why = parameters.CONTROLS.sub(lambda found: repr(found[0])[1:-1], why)
     return f"{why[:500]}..." if len(why) > 500 else why

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -48,6 +49,10 @@ _SHOWN = (
 #: The most bits of a numerator or denominator. Errors and certificates print numbers, and Python
 #: refuses to print ints of more than 4300 digits.
 _MOST_BITS = 14_000
+#: Characters that a terminal may run, and no page shows; a tab and the ends of lines are text.
+CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+#: What :func:`is_text` takes.
+TEXT = "text in UTF-8 without control characters other than tabs and line ends"
 #: The most bits of a numerator or denominator that texts show.
 _SHORT_BITS = 40
 _RATIO = r"\d{1,4300}(/[1-9]\d{0,4299})?"
@@ -132,9 +137,11 @@ class Typed(NamedTuple):
         return Typed(self.stated * share, self.drawn * share)
 
 
+@lru_cache(64, typed=True)
 def decimal(number: float | np.floating[Any]) -> Fraction:
     """Return the number that the shortest text of a finite float states."""
-    # numpy's own repr names the type.
+    # numpy's own repr names the type. A mechanism asks four times for that of one number, and
+    # equal numbers of two types have other texts.
     return Fraction(str(number))
 
 
@@ -438,16 +445,19 @@ def check_text(name: str, value: Any) -> None:
     if not isinstance(value, str):
         raise TypeError(foreign(name, value, "a str"))
     if not is_text(value):
-        raise ValueError(refusal(name, value, "text that UTF-8 can hold"))
+        raise ValueError(refusal(name, value, TEXT))
 
 
 def is_text(value: str) -> bool:
-    """Return whether a file can hold a string: lone surrogates have no bytes in UTF-8."""
+    """Return whether a file can hold a string, and a terminal can show it.
+
+    Lone surrogates have no bytes in UTF-8, and control characters may run in a terminal.
+    """
     try:
         value.encode()
     except UnicodeEncodeError:
         return False
-    return True
+    return not CONTROLS.search(value)
 
 
 def interval(bounds: Any) -> tuple[int, int] | None:

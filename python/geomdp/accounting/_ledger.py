@@ -125,6 +125,8 @@ def _tiers(listed: Any, loss: Fraction) -> tuple[tuple[str, Fraction], ...]:
     """Return tiers of a release of this loss; a ValueError for any others."""
     if not isinstance(listed, dict):
         raise TypeError("it has tiers of another form")
+    for name in listed:
+        parameters.check_text("tiers", name)
     tiers = tuple((name, parameters.ratio(each)) for name, each in listed.items())
     # Each of them loses more than the one before, and the last one all.
     losses = [Fraction(0), *(each for _, each in tiers)]

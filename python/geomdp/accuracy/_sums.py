@@ -126,30 +126,40 @@ def sum_confidence_interval(
     level = parameters.significance_or_zero("alpha", alpha)
     [released, weights], _ = labels.detach(released=released, weights=weights)
     array, (least, greatest) = as_released(mechanism, released, dtype)
-    factors = np.ones(array.shape, dtype=object)
-    if weights is not None:
+    # Many counts have few values, so each occurs with its number.
+    pairs: Counter[tuple[int, int]]
+    if weights is None:
+        values, numbers = np.unique(array, return_counts=True)
+        ones = ((1, x) for x in values.tolist())
+        pairs = Counter(dict(zip(ones, numbers.tolist(), strict=True)))
+    else:
         factors = arrays.exact_items("weights", weights, parameters.integer)
-    if factors.shape != array.shape:
-        raise ValueError(f"weights is of shape {factors.shape}: give one of shape {array.shape}")
-    pairs: list[tuple[int, int]] = [
-        (w, x) for w, x in zip(factors.flat, array.reshape(-1).tolist(), strict=True) if w
-    ]
-    sizes = Counter(abs(w) for w, _ in pairs)
-    level = _ideal_level(level, [(mechanism, array.dtype, len(pairs))])
-    total = sum(w * x for w, x in pairs)
-    if not pairs:
+        if factors.shape != array.shape:
+            wanted = f"give one of shape {array.shape}"
+            raise ValueError(f"weights is of shape {factors.shape}: {wanted}")
+        pairs = Counter(zip(factors.reshape(-1).tolist(), array.reshape(-1).tolist(), strict=True))
+    sizes: Counter[int] = Counter()
+    for (w, _), n in pairs.items():
+        sizes[abs(w)] += n
+    sizes.pop(0, None)
+    level = _ideal_level(level, [(mechanism, array.dtype, sizes.total())])
+    total = sum(w * x * n for (w, x), n in pairs.items())
+    if not sizes:
         return total, total
     floor, ceiling = one_count.possible((least, greatest), array.dtype)
     # No noise moved a count by more than this to a bound; without bounds, any distance is possible.
     moved = (greatest - least) * sum(size * n for size, n in sizes.items())
     if mechanism.bounds is not None:
-        moved = tails.least(_rate(mechanism), level * _ONE_BY_ONE, len(pairs))
+        moved = tails.least(_rate(mechanism), level * _ONE_BY_ONE, sizes.total())
         level -= level * _ONE_BY_ONE
     reach = 0 if mechanism.rate == math.inf else sum_tails.reach(_rate(mechanism), sizes, level)
 
     def room(sign: int) -> int:
         """Return how far the true sum may be below the released one, or with sign -1 above."""
-        to_bound = [(abs(w), abs(x - (least if sign * w > 0 else greatest))) for w, x in pairs]
+        to_bound = [
+            (abs(w) * n, abs(x - (least if sign * w > 0 else greatest)))
+            for (w, x), n in pairs.items()
+        ]
         at_bound = sum(size for size, far in to_bound if not far)
         inside = min(
             reach + at_bound * moved, sum(size * min(far, moved) for size, far in to_bound)

@@ -97,7 +97,11 @@ def _publishing(given: argparse.Namespace) -> dict[str, Any]:
         if tiers:
             tier_names.checked(tiers)
         for path in files.values() or [given.target]:
-            published.free("OUT", path)
+            try:
+                published.free("OUT", path)
+            except FileExistsError:
+                if given.budget is None:  # With one, it may be of a release that was interrupted.
+                    raise
     how = {"label": given.label, "rounded": given.rounded, "about": said or None}
     how |= {"bounds": given.bounds, "save": files or given.target, "at_least": given.at_least}
     how |= {"tiers": tiers} if tiers else {"epsilon": given.epsilon}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
@@ -16,6 +17,7 @@ from geomdp._ground.uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 from geomdp.tables import plot
 from geomdp.tables._answers import planning
+from geomdp.tables._answers.estimates import workload_of
 from geomdp.tables._columns import levels as _levels
 from geomdp.tables._columns import native
 from geomdp.tables._columns.native import Library
@@ -365,23 +367,34 @@ individual='patient', l0=2)
         [6, 12, 8, 25]
 
         """
+        return self._accuracies_of([of], epsilon, alpha, tiers)[0]
+
+    def _accuracies_of(
+        self, asked: Iterable[Columns], epsilon: Real, alpha: Real, tiers: Any
+    ) -> list[int]:
+        """Return the accuracy of the totals of each of some columns."""
         mechanisms = self.mechanisms_for(epsilon, tiers=tiers)
-        if of is None and self.tables is not None:
-            raise ValueError("of is not given: name the columns of a table, or 'all'")
-        cells = mechanisms[self.blocks[-1]]
-        if of is None:
-            return cells.accuracy(alpha)
-        self._axes.check_listed()
-        if of == "all":
-            return max(
-                accuracy.simultaneous_accuracy(each, alpha, n=self.cells)
-                for each in dict.fromkeys(mechanisms.values())
-            )
-        if self.tables is not None:
-            return planning.accuracy(self, mechanisms, of, alpha)
-        kept = {axis.label for axis in self._axes.of("of", of)}
-        summed = math.prod(len(axis.levels) for axis in self._axes if axis.label not in kept)
-        return accuracy.sum_accuracy(cells, summed, alpha)
+        workload = cache(lambda: workload_of(self._axes, mechanisms))
+
+        def found(of: Columns) -> int:
+            if of is None and self.tables is not None:
+                raise ValueError("of is not given: name the columns of a table, or 'all'")
+            cells = mechanisms[self.blocks[-1]]
+            if of is None:
+                return cells.accuracy(alpha)
+            self._axes.check_listed()
+            if of == "all":
+                return max(
+                    accuracy.simultaneous_accuracy(each, alpha, n=self.cells)
+                    for each in dict.fromkeys(mechanisms.values())
+                )
+            if self.tables is not None:
+                return planning.accuracy(self, workload(), of, alpha)
+            kept = {axis.label for axis in self._axes.of("of", of)}
+            summed = math.prod(len(axis.levels) for axis in self._axes if axis.label not in kept)
+            return accuracy.sum_accuracy(cells, summed, alpha)
+
+        return [found(of) for of in asked]
 
     def epsilon_for(self, *, accuracy: Integer, alpha: Real = 0.05, of: Columns = None) -> float:
         """Return the least epsilon of a release with this accuracy, up to one part in 10^6.
@@ -679,12 +692,8 @@ individual='patient', l0=2)
         elif len(self.levels) > 1:
             of |= {f"sum by {label}": (label,) for label in self.levels}
         of["total"] = ()
-        return {
-            title: [
-                self.accuracy(epsilon=each, alpha=alpha, of=kept, tiers=tiers) for each in epsilons
-            ]
-            for title, kept in of.items()
-        }
+        rows = [self._accuracies_of(of.values(), each, alpha, tiers) for each in epsilons]
+        return {title: [row[place] for row in rows] for place, title in enumerate(of)}
 
 
 @unseen

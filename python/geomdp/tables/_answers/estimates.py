@@ -156,12 +156,23 @@ class Asked:
         last = self.sources[-1]
         return Asked(last._replace(sums=last.sums[-1:]))
 
+    @cached_property
+    def _of_one(self) -> list[tuple[tuple[Any, ...], Errors]] | None:
+        """The rows and errors of each kind of a single sum; None of very many kinds."""
+        many, found = self.kinds()
+        return list(found) if self.sources[0].of._workload.one_by_one(many) else None
+
     def reaches(self, factors: Sequence[float], level: float) -> _Floats:
         """Return the reach of a weighted sum in each row; of very many kinds, in two passes."""
-        found, (many, kinds) = np.empty(self.rows.shape), self.kinds()
-        workload, nodes = self.sources[0].of._workload, self.sources[0].nodes
-        if sum(len(each.sums) for each in self.sources) == 1 and not workload.one_by_one(many):
-            bounds = workload.bounds(self.sources[0].rooted[0], nodes, level)
+        found = np.empty(self.rows.shape)
+        kinds: Iterable[tuple[tuple[Any, ...], Errors]] | None
+        if sum(len(each.sums) for each in self.sources) == 1:
+            kinds = self._of_one
+        else:
+            kinds = self.kinds()[1]
+        if kinds is None:
+            [source] = self.sources
+            bounds = source.of._workload.bounds(source.rooted[0], source.nodes, level)
             return abs(factors[0]) * bounds.reshape(self.rows.shape)
         for index, errors in kinds:
             found[index] = errors.reach(tuple(map(float, factors)), level)
@@ -401,28 +412,47 @@ class Estimates:
         """Return the estimates of all rows, in their order."""
         return self._made({**self.design._columns(), **self._of_rows(alpha, simultaneous)})
 
-    def _of_rows(self, alpha: Real | None, simultaneous: bool) -> dict[str, NDArray[Any]]:
-        """Return the estimates of all rows, in their order, with intervals if there is an alpha.
+    def _kept(self, block: Block) -> tuple[int, ...]:
+        """Return the columns that a chosen table has."""
+        axes = self.design._axes
+        return tuple(x for x, depth in enumerate(block) if rooted((axes[x],), (depth,)) != (0,))
 
-        Those of chosen tables are found table by table.
-        """
+    def _asked_rows(self) -> list[Asked]:
+        """Return what all rows ask, in their order: those of chosen tables table by table."""
         axes = self.design._axes
         if self.design.tables is None:
-            _, found = self._totals(self._labels, alpha, simultaneous)
-            return {name: each.reshape(-1) for name, each in found.items()}
-        parameters.check_bool("simultaneous", simultaneous)
-        if alpha is not None and simultaneous:
-            alpha = parameters.significance("alpha", alpha) / self.design.cells
-        parts: list[dict[str, NDArray[Any]]] = []
+            return [self._asked(selection.rows_of(axes, self._labels), {})]
+        found = []
         for block in self.design.blocks:
-            kept = tuple(x for x, depth in enumerate(block) if rooted((axes[x],), (depth,)) != (0,))
+            kept = self._kept(block)
             levels = [np.arange(axes[x].tree.size)[axes[x].tree.level(block[x])] for x in kept]
-            asked = self._asked(Rows(kept, tuple(levels)), {})
-            each = linear(asked, (1,), alpha, simultaneous=False, limits=self._limits)
-            parts.append(each.columns())
+            found.append(self._asked(Rows(kept, tuple(levels)), {}))
+        return found
+
+    def _of_rows(
+        self, alpha: Real | None, simultaneous: bool, asked: Sequence[Asked] | None = None
+    ) -> dict[str, NDArray[Any]]:
+        """Return the estimates of all rows, in their order, with intervals if there is an alpha.
+
+        Whoever asks for many levels gives what the rows ask, whose errors are then found once.
+        """
+        parameters.check_bool("simultaneous", simultaneous)
+        if self.design.tables is not None and alpha is not None and simultaneous:
+            alpha = parameters.significance("alpha", alpha) / self.design.cells
+            simultaneous = False
+        parts = [
+            self._possible(each, alpha, simultaneous).columns()
+            for each in (self._asked_rows() if asked is None else asked)
+        ]
         return {
             name: np.concatenate([part[name].reshape(-1) for part in parts]) for name in parts[0]
         }
+
+    def _possible(self, asked: Asked, alpha: Real | None, simultaneous: bool) -> Found:
+        """Return totals, with intervals of what true ones may be."""
+        if self._by_cells and alpha is not None:
+            return self._of_cells(asked.rows, [{}], alpha, simultaneous, self._limits)
+        return linear(asked, (1,), alpha, simultaneous, limits=self._limits)
 
     def _totals(
         self,
@@ -433,10 +463,7 @@ class Estimates:
     ) -> tuple[Rows, dict[str, NDArray[Any]]]:
         rows = selection.rows_of(self.design._axes, by)
         scale = None if factors is None else factors(rows)
-        if self._by_cells and alpha is not None:
-            found = self._of_cells(rows, [{}], alpha, simultaneous, self._limits)
-        else:
-            found = linear(self._asked(rows, {}), (1,), alpha, simultaneous, limits=self._limits)
+        found = self._possible(self._asked(rows, {}), alpha, simultaneous)
         return rows, (found if scale is None else found.scaled(scale)).columns()
 
     def _of_cells(

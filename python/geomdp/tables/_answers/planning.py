@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from geomdp.tables._math.products import Block, Errors
 from geomdp.tables._math.workload import LEAST, UndeterminedError, Workload
 
 if TYPE_CHECKING:
-    from geomdp._noise import Noise
     from geomdp.tables._facts.axes import Axis
     from geomdp.tables._facts.layout import Layout
 
@@ -31,7 +30,7 @@ _MOST_KINDS = 32
 
 def accuracy(
     design: Layout,
-    mechanisms: Mapping[Block, Noise],
+    workload: Workload,
     of: Any,
     alpha: Real,
 ) -> int:
@@ -39,7 +38,6 @@ def accuracy(
     axes = design._axes
     asked_of = tuple(of) if isinstance(of, list) else of
     kept = dict(chosen.key_of("of has", asked_of, design.levels))
-    workload = estimates.workload_of(axes, mechanisms)
     level = parameters.significance("alpha", alpha) - workload.lost
     if level <= 0:
         raise ValueError(parameters.refusal("alpha", alpha, f"more than {float(workload.lost):g}"))

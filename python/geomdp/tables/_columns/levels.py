@@ -87,7 +87,7 @@ def taken(items: Sequence[Any], places: NDArray[np.int64]) -> list[Any]:
 #: For each type, what files and frames keep, and whether they keep all of these values.
 _WANTED: dict[type, tuple[str, Callable[[list[Any]], bool]]] = {
     # UTF-8 has no bytes for half of a pair, and two halves that are joined make no pair.
-    str: ("text that UTF-8 can hold", lambda items: parameters.is_text("".join(items))),
+    str: (parameters.TEXT, lambda items: parameters.is_text("".join(items))),
     int: ("integers of 64 bits", lambda items: min(items) >= -_MOST and max(items) < _MOST),
     float: ("finite numbers, and None for nulls", lambda items: all(map(math.isfinite, items))),
     datetime: (

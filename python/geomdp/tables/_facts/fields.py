@@ -17,8 +17,9 @@ import numpy as np
 
 import geomdp
 from geomdp._ground import parameters
+from geomdp._ground.notebook import many
 from geomdp.tables._columns import levels as _levels
-from geomdp.tables._facts import about, classes
+from geomdp.tables._facts import about, classes, tier_names
 from geomdp.tables._facts.chosen import keys_of
 from geomdp.tables._math import scatter
 
@@ -32,6 +33,8 @@ FORMAT = "geomdp-release-1"
 _TEXT = {"type": "string"}
 _MAYBE = {"type": ["integer", "null"], "minimum": 1}
 _EXACT = {"$ref": "#/$defs/exact"}
+#: The most values of a description.
+MOST_VALUES = 2**22
 #: The names by which JSON keeps dates and times.
 _DATED = {date: "date", datetime: "datetime"}
 
@@ -53,6 +56,9 @@ class Field(NamedTuple):
     #: What the command says of its option with this name: its values, and a help. None for those
     #: that have no option.
     option: tuple[str | tuple[str, str], str] | None = None
+    #: The most values in it: itself, and all keys and values of lists and objects in it. Columns,
+    #: rows and certificates may have as many as a description.
+    most: int = 1
 
 
 #: Whom epsilon protects does not say what was counted of other people, or at other times.
@@ -91,6 +97,7 @@ FIELDS: dict[str, Field] = {
         "the ids of the releases that this one replaces, the latest first; usually empty",
         lambda release: list(release.corrects),
         differs=_OWN,
+        most=1 + 2**12,
     ),
     "count_id": Field(
         {"type": ["string", "null"], "pattern": "^[0-9a-f]{32}$"},
@@ -118,6 +125,7 @@ FIELDS: dict[str, Field] = {
         + "; ".join(f"`{key}`, {each.meaning}" for key, each in about.KEYS.items()),
         lambda release: release.about,
         differs=_OWN,
+        most=1 + 2 * len(about.KEYS),
         option=(
             ("KEY", "TEXT"),
             f"what to say about the table; may be repeated. KEY is {', '.join(about.KEYS)}",
@@ -157,6 +165,7 @@ FIELDS: dict[str, Field] = {
             else {"name": release._tier.name, "epsilons": [*map(str, release._tier.epsilons)]}
         ),
         differs=_OWN,
+        most=5 + tier_names.MOST,
     ),
     "delta": Field(
         {"const": "0"},
@@ -186,6 +195,7 @@ FIELDS: dict[str, Field] = {
         "the name of the column that identified individuals, the names of the columns that did so "
         "together, or null if each record was an individual of its own",
         differs=_LIMITS,
+        most=1 + 100,
         option=(
             "NAME",
             "a column that identifies individuals; may be repeated if several do so together",
@@ -221,6 +231,7 @@ FIELDS: dict[str, Field] = {
         "added to a cell or, with `l1`, that one of its records did. If the least is below 0, true "
         "sums may be negative too, and intervals do not end at 0",
         differs=_QUANTITY,
+        most=3,
     ),
     "summed": Field(
         {"type": ["string", "null"]},
@@ -274,6 +285,7 @@ FIELDS: dict[str, Field] = {
         "most that one individual adds to all cells together",
         lambda release: _rest(getattr(release, "_rest", None)),
         differs=_OWN,
+        most=MOST_VALUES,
     ),
     "rounded": Field(
         {"type": ["integer", "null"], "minimum": 2},
@@ -305,6 +317,7 @@ FIELDS: dict[str, Field] = {
         "the columns by name, in order, each with its levels or its tree, [as below](#its-columns)",
         lambda release: {axis.label: _axis(axis) for axis in release.design._axes},
         differs=_OWN,
+        most=MOST_VALUES,
     ),
     "tables": Field(
         {"type": ["array", "null"], "items": {"$ref": "#/$defs/table"}},
@@ -316,6 +329,7 @@ FIELDS: dict[str, Field] = {
         "there",
         lambda release: _tables(release.design),
         differs=_OWN,
+        most=MOST_VALUES,
     ),
     "totals": Field(
         {"type": "array", "items": {"$ref": "#/$defs/total"}},
@@ -327,6 +341,7 @@ FIELDS: dict[str, Field] = {
             for block, counts in getattr(release, "_known", {}).items()
         ],
         differs=_OWN,
+        most=MOST_VALUES,
     ),
     "mechanisms": Field(
         {"type": "array", "items": {"$ref": "#/$defs/mechanism"}},
@@ -339,10 +354,34 @@ FIELDS: dict[str, Field] = {
             for (block, noise), text in zip(release.mechanisms.items(), plans(release), strict=True)
         ],
         differs=_OWN,
+        most=MOST_VALUES,
     ),
 }
 #: The keywords of a design that one value states, with their defaults.
 KEYWORDS = {name: field.default for name, field in FIELDS.items() if field.written is None}
+
+
+def check(facts: Mapping[str, Any]) -> None:
+    """Refuse fields of a file with more values than any has, and texts that none has.
+
+    This comes before anything is made of them. What they state is judged later.
+    """
+    for name, value in facts.items():
+        most = FIELDS[name].most if name in FIELDS else 1
+        left, size = [name, value], 0
+        while left:
+            one = left.pop()
+            inside: Sequence[Any] = ()
+            if isinstance(one, dict):
+                inside = [*one, *one.values()]
+            elif isinstance(one, list):
+                inside = one
+            elif isinstance(one, str) and not parameters.is_text(one):
+                raise ValueError(f"its field {name!r} has other than {parameters.TEXT}")
+            size += 1
+            if size + len(left) + len(inside) > most + 1:
+                raise ValueError(f"its field {name!r} has more than {many(most, 'value')}")
+            left += inside
 
 
 def stated(design: Any) -> dict[str, Any]:

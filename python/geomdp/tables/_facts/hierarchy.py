@@ -551,9 +551,7 @@ def _labels(nodes: list[Any], tree: trees.Tree, paths: Paths | None, labels: Any
         if not isinstance(label, str):
             raise TypeError(f"{what} has type {type(label).__name__}: give text")
         if not label or not parameters.is_text(label):
-            raise ValueError(
-                f"{what} is not accepted: give text that UTF-8 can hold, or leave it out"
-            )
+            raise ValueError(f"{what} is not accepted: give {parameters.TEXT}, or leave it out")
         found[known[node]] = label
     return {nodes[place]: found[place] for place in sorted(found)}
 

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from geomdp._ground import parameters
 
+#: The most tiers that the core draws together.
+MOST = 8
 _WANTED = 'names and increasing epsilons, such as {"public": "0.1", "researchers": 1}'
 
 

@@ -12,6 +12,7 @@ from geomdp.tables._columns.native import Coded
 from geomdp.tables._publish import page as _page
 from geomdp.tables._publish import published
 from geomdp.tables._publish.formats import Column
+from geomdp.tables._publish.page.shown import Shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,8 +23,8 @@ class Said(NamedTuple):
 
     #: The object "geomdp" of the description.
     facts: Mapping[str, Any]
-    #: Returns the answers of a page.
-    answers: Callable[[], Mapping[str, Any]]
+    #: Returns what a page shows.
+    answers: Callable[[], Shown]
     #: How many rows the release has.
     rows: int
 

@@ -95,7 +95,7 @@ class Column(Sequence[Any]):
 
     def among(self, levels: Sequence[Any]) -> NDArray[np.int64]:
         """Return for each row the place of its value among these, or raise a ValueError."""
-        shown = _texts(levels) if self._as_text else levels
+        shown = texts(levels) if self._as_text else levels
         if self.items == shown:
             return self.places
         if not _levels.distinct(self.items):
@@ -148,7 +148,7 @@ def _type_of(column: Column) -> str:
 def _csv(levels: Mapping[str, Column], counts: NDArray[np.int64], columns: Columns) -> bytes:
     cells = []
     for each in levels.values():
-        shown = _quoted(_each(_escaped, _texts(each.items)))
+        shown = _quoted(_each(_escaped, texts(each.items)))
         cells.append(_levels.taken(shown, each.places))
     cells.append(list(map(str, counts.tolist())))
     lines = "\r\n".join(map(",".join, zip(*cells, strict=True)))
@@ -176,9 +176,19 @@ def _header(names: Sequence[str]) -> bytes:
 
 def _check_rows(rows: bytes) -> None:
     """Refuse a row that is too long, before its cells are made."""
-    inside, start = 0, 0
+    check = _rows_of()
     for first in range(0, len(rows), _PIECE):
-        piece = np.frombuffer(rows, np.uint8, min(_PIECE, len(rows) - first), first)
+        check(memoryview(rows)[first : first + _PIECE])
+
+
+def _rows_of() -> Callable[[bytes | memoryview], None]:
+    """Return a call for the pieces of a CSV file in turn, which refuses a row that is too long."""
+    # Whether the next piece begins in quotes, and how long its first row is already.
+    inside, before = 0, 0
+
+    def check(given: bytes | memoryview) -> None:
+        nonlocal inside, before
+        piece = np.frombuffer(given, np.uint8)
         ends = piece == ord("\n")
         quotes = piece == ord('"')
         if inside or quotes.any():
@@ -186,14 +196,16 @@ def _check_rows(rows: bytes) -> None:
             quoted = np.bitwise_xor.accumulate(quotes.view(np.uint8)) ^ inside
             ends &= quoted == 0
             inside = int(quoted[-1])
-        bounds = np.concatenate(([start], first + np.flatnonzero(ends), [first + len(piece)]))
+        bounds = np.concatenate(([-before], np.flatnonzero(ends), [len(piece)]))
         if np.diff(bounds).max() > LONGEST_ROW:
             raise ValueError(f"a row of more than {LONGEST_ROW} bytes is not accepted")
-        start = int(bounds[-2])
+        before = int(bounds[-1] - bounds[-2])
+
+    return check
 
 
-def _texts(levels: Sequence[Any]) -> list[str]:
-    """Return levels as text."""
+def texts(levels: Sequence[Any]) -> list[str]:
+    """Return levels as a CSV file has them, before they are escaped."""
     return list(levels if _levels.kinds(levels) <= {str} else map(_text, levels))
 
 
@@ -368,6 +380,8 @@ class Format(NamedTuple):
     read: Callable[[bytes, Columns], list[Any]]
     #: Returns whether a file can have columns of these names, without reading it to its end.
     fits: Callable[[BinaryIO, Sequence[str]], bool]
+    #: Returns a call for the pieces of a file in turn, which refuses what no file of rows has.
+    pieces: Callable[[], Callable[[bytes], None]] = lambda: lambda _: None
     #: Returns how a program changed the bytes of which these are the first; None if unknown.
     edited: Callable[[bytes], str | None] = lambda _: None
     #: The library that it needs.
@@ -376,7 +390,7 @@ class Format(NamedTuple):
     holds: str | None = None
 
 
-_CSV = Format(_csv, _of_text, _has_header, _converted)
+_CSV = Format(_csv, _of_text, _has_header, _rows_of, _converted)
 #: The formats by the ending of their files.
 FORMATS = {
     ".csv": _CSV,

@@ -23,11 +23,14 @@ from numpy.typing import NDArray
 
 from geomdp._ground import foreign, new_file, parameters
 from geomdp.tables._facts import about
+from geomdp.tables._facts.fields import MOST_VALUES
 from geomdp.tables._publish import formats
 from geomdp.tables._publish.formats import Column, Columns, Format
 
-#: The most bytes of a description and of rows, and the most values of a description.
-_MOST_TEXT, _MOST_ROWS, _MOST_VALUES = 2**26, 2**31, 2**22
+#: The most bytes of a description and of rows.
+_MOST_TEXT, _MOST_ROWS = 2**26, 2**31
+#: Rows of more bytes are hashed in pieces before they are held.
+_HELD, _PIECE = 2**24, 2**22
 #: A longer description is written without indents, which take Python long.
 _SHORT = 2**16
 _NO_DESCRIPTION = "it has no description of a release by geomdp"
@@ -215,7 +218,7 @@ def _complete(waiting: Path) -> bool:
         with _opened(target) as file:
             if not _fits(description, file, kind):
                 return False
-            if _digest(_whole(file, "a file", _MOST_ROWS)) != description["hash"]:
+            if _streamed(file, kind) != description["hash"]:
                 return False
         # Of two that fit, a reader takes none, and neither does this.
         with suppress(ValueError):
@@ -285,6 +288,9 @@ def _found(path: Path, kind: Format) -> tuple[dict[str, Any], bytes]:
                 known = descriptions(path)
                 described |= bool(known)
                 fit = [each for each in known if _fits(each, file, kind)]
+                if fit and fit[0]["bytes"] > _HELD:
+                    found = _streamed(file, kind)
+                    fit = [each for each in fit if each.get("hash") == found]
                 if fit:
                     digest = _digest(rows := _whole(file, "a file", _MOST_ROWS))
                     fit = [each for each in fit if each.get("hash") == digest]
@@ -303,6 +309,16 @@ def _found(path: Path, kind: Format) -> tuple[dict[str, Any], bytes]:
         f"its rows are not those of its description: {why}. Get both files as they were published, "
         "and save changes to them under another name"
     )
+
+
+def _streamed(file: BinaryIO, kind: Format) -> str:
+    """Return the digest of rows that are not held, or refuse them by what their pieces show."""
+    found, check = hashlib.sha256(), kind.pieces()
+    file.seek(0)
+    while piece := file.read(_PIECE):
+        check(piece)
+        found.update(piece)
+    return f"sha256:{found.hexdigest()}"
 
 
 def _stated(path: Path) -> list[dict[str, Any]]:
@@ -379,10 +395,10 @@ def _parsed(text: bytes) -> dict[str, Any]:
 
 def _check_size(text: bytes) -> None:
     values = sum(map(text.count, (b",", b"[", b"{")))
-    if len(text) > _MOST_TEXT or values > _MOST_VALUES:
+    if len(text) > _MOST_TEXT or values > MOST_VALUES:
         raise ValueError(
             f"a description of {len(text)} bytes and {values} values is not accepted: "
-            f"at most {_MOST_TEXT} and {_MOST_VALUES}"
+            f"at most {_MOST_TEXT} and {MOST_VALUES}"
         )
 
 

@@ -23,7 +23,7 @@ from geomdp.tables._answers import public_totals
 from geomdp.tables._columns import levels as _levels
 from geomdp.tables._columns.native import Library
 from geomdp.tables._design import Design
-from geomdp.tables._facts import about, layout, naming, rounding, rules, tier_names
+from geomdp.tables._facts import about, fields, layout, naming, rounding, rules, tier_names
 from geomdp.tables._facts.axes import raveled
 from geomdp.tables._facts.classes import Classes
 from geomdp.tables._facts.fields import FORMAT, KEYWORDS, digest, plan, plans
@@ -77,6 +77,7 @@ def _release(
     if facts.get("format") != FORMAT:
         found = parameters.shown(facts.get("format"))
         raise ValueError(f"it has the format {found}: this version reads {FORMAT!r}")
+    fields.check(facts)
     design = _design(contents)
     if len(facts["mechanisms"]) > len(design.blocks):
         raise ValueError("it has mechanisms of other depths")

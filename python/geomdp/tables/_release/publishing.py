@@ -172,9 +172,9 @@ def _left(place: Place, facts: Mapping[str, Any], budget: Budget) -> Left | None
         return None
     if left.facts != facts:
         raise ValueError(
-            f"a release with label = {left.facts.get('label')!r} waits for this file: it was paid "
-            "for, and interrupted. Repeat its call with the same parameters to publish it, or "
-            f"delete {place.path.name} to give it up"
+            f"label = {left.facts.get('label')!r} is that of a release that waits for this file: "
+            "it was paid for, and interrupted. Repeat its call with the same parameters to "
+            f"publish it, or delete {place.path.name} to give it up"
         )
     return left
 

@@ -20,7 +20,7 @@ from geomdp.tables._facts import classes, counted, rounding
 from geomdp.tables._facts.classes import Classes, Thresholds
 from geomdp.tables._math import ends, scatter, thresholds
 from geomdp.tables._pictures import charts
-from geomdp.tables._publish import page
+from geomdp.tables._publish.page import shown
 from geomdp.tables._results import empty
 from geomdp.tables._results.released import Released
 from geomdp.tables._results.rest import Rest
@@ -347,13 +347,14 @@ class NoisyGroups(Released):
         columns: dict[str, Any] = {x: Coded(each, rows % len(each)) for x, each in known.items()}
         return columns | {self._name: np.zeros_like(rows)}
 
-    def _answers(self) -> dict[str, Any]:
-        """Return the ends of the intervals by confidence."""
+    def _answers(self) -> shown.Shown:
+        """Return what a page shows."""
 
         def ends(alpha: Real, together: bool) -> tuple[_Ints, _Ints]:
             return self._ends(alpha, simultaneous=together)
 
-        return super()._answers() | page.intervals(ends)
+        found = super()._answers()
+        return found._replace(intervals=shown.intervals(found.numbers, found.least, ends))
 
     def _title(self) -> str:
         return (

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from geomdp._ground import decimals, parameters
 from geomdp._ground.parameters import Integer, Real
-from geomdp.tables._answers import consistency, estimates, public_totals, selection
+from geomdp.tables._answers import consistency, estimates, public_totals
 from geomdp.tables._answers.answers import Answers
 from geomdp.tables._math import trees
 from geomdp.tables._pictures import charts
-from geomdp.tables._publish import page
+from geomdp.tables._publish.page import shown
 from geomdp.tables._results import empty
 from geomdp.tables._results.released import Released
 
@@ -290,35 +290,57 @@ class NoisyTable(Released, Answers):
             counts = counts.compress(nodes != of.nodes.index(of.other[0]), axis=1)
         return empty.reaches_zero(counts, self.mechanisms[block])
 
-    def _answers(self) -> dict[str, Any]:
-        """Return estimates, and the ends of intervals by confidence; and whether cells add up."""
-        found = super()._answers()
-        axes = self.design._axes
-        if len(axes) == 1 and axes[0].depths == 1:
-            found["ordered"] = _ordered(axes[0].levels)
+    def _answers(self) -> shown.Shown:
+        """Return what a page shows: estimates, which rows are sums, and which may be added up."""
+        found, axes, asked = super()._answers(), self.design._axes, self._asked_rows()
+        least, most = self._limits
+        if self.design.tables is not None or self._known or not all(each.flat for each in asked):
+            whole = self._of_rows(None, simultaneous=False, asked=asked)["estimate"]
+            whole = np.rint(np.minimum(whole, most))
+            # Estimates may be beyond int64.
+            kind = np.int64 if (np.abs(whole) < 2.0**62).all() else object
+            numbers = np.array([int(each) for each in whole.tolist()], kind)
+            found = found._replace(estimates=numbers)
+        found = found._replace(least=0 if least == 0 else None, **self._arranged())
 
         def ends(alpha: Fraction, together: bool) -> tuple[NDArray[Any], NDArray[Any]]:
-            whole = self._of_rows(alpha, together)
+            whole = self._of_rows(alpha, together, asked)
             return whole["lower"], whole["upper"]
 
-        found |= page.intervals(ends)
-        chosen = self.design.tables is not None
-        if chosen or not self._asked(selection.rows_of(axes, self._labels), {}).flat:
-            whole = self._of_rows(None, simultaneous=False)
-            found["estimates"] = whole["estimate"].round(2).tolist()
-        if chosen or self._known:
-            return found | {"sums": "Sums of these counts are not offered here: ask the library."}
-        if self._bounded:
-            return found | {
-                "sums": "Counts with bounds cannot be added: errors at a bound share a sign."
-            }
-        inside = np.zeros(axes.shape, np.int64)
-        inside[axes.block(axes.blocks[-1])] = 1
-        if inside.sum() != math.prod(axes.sizes):
-            return found | {"sums": "Cells of several depths cannot be added here."}
-        found["cells"] = "".join(map(str, self._rows(inside).tolist()))
-        rate = self.mechanisms[axes.blocks[-1]].rate
-        return found | {"rate": decimals.down(Fraction(rate)), "sums": None}
+        found = found._replace(intervals=shown.intervals(found.numbers, found.least, ends))
+        if len(axes) == 1 and axes[0].depths == 1:
+            found = found._replace(ordered=_ordered(axes[0].levels))
+        if self.design.tables is not None or self._known or self._bounded:
+            return found._replace(sums=shown.LIBRARY)
+        inside = np.zeros(axes.shape, np.bool_)
+        inside[axes.block(axes.blocks[-1])] = True
+        if inside.sum() != math.prod(axes.sizes):  # Cells of several depths have different noise.
+            return found._replace(sums=shown.LIBRARY)
+        rate = decimals.down(Fraction(self.mechanisms[axes.blocks[-1]].rate))
+        return found._replace(sums=None, cells=self._rows(inside).reshape(-1), rate=rate)
+
+    def _arranged(self) -> dict[str, Any]:
+        """Return which rows are sums, and the rows of each chosen table or those of a tree."""
+        axes, rows = self.design._axes, np.arange(self.design.cells)
+        if self.design.tables is not None:
+            sheets = [
+                shown.Sheet([axes[x].label for x in self._kept(block)], rows[part])
+                for block, part in self.design._parts.items()
+            ]
+            return {"sheets": sheets}
+        nodes = [each.places for each in self.design._columns().values()]
+        below = [axis.tree.children[at] > 0 for axis, at in zip(axes, nodes, strict=True)]
+        found: dict[str, Any] = {"totals": np.any(below, axis=0) if below else rows < 0}
+        place = next((x for x, axis in enumerate(axes) if axis.hierarchy is not None), None)
+        if place is None:
+            return found
+        # Each node stands above its parts, and all rows of a node stand together.
+        tree, at = axes[place].tree, nodes[place]
+        rank = np.argsort(_from_above(tree))
+        before = rows // math.prod(axes.shape[place:])
+        order = np.lexsort((rows, rank[at], before))
+        sheets = [shown.Sheet(list(self._labels), rows[order])]
+        return found | {"sheets": sheets, "tree": place, "depths": tree.depths[at]}
 
 
 def _ordered(levels: list[Any]) -> list[float] | None:
@@ -338,9 +360,14 @@ def _listed(axis: _axes.Axis, *, whole: bool) -> tuple[NDArray[np.int64], list[A
     tree, seen = axis.tree, {} if axis.hierarchy is None else axis.hierarchy.labels
     if axis.hierarchy is None or not whole or tree.size > charts.MOST_ROWS:
         return tree.leaves, [seen.get(level, level) for level in axis.levels]
+    order = _from_above(tree)[1:]
+    names = [seen.get(node, node) for node in axis.nodes]
+    return order, [f"{'· ' * (tree.depths[x] - 1)}{names[x]}" for x in order]
+
+
+def _from_above(tree: trees.Tree) -> NDArray[np.int64]:
+    """Return the nodes of a tree from top to bottom, each above those that it contains."""
     paths: list[tuple[int, ...]] = []
     for node, parent in enumerate(tree.parents.tolist()):
         paths.append((*paths[parent], node) if parent >= 0 else (node,))
-    order = sorted(range(1, tree.size), key=paths.__getitem__)
-    names = [seen.get(node, node) for node in axis.nodes]
-    return np.array(order), [f"{'· ' * (len(paths[x]) - 2)}{names[x]}" for x in order]
+    return np.array(sorted(range(tree.size), key=paths.__getitem__))

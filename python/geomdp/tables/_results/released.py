@@ -16,7 +16,8 @@ from geomdp.tables._columns.native import Coded, Library
 from geomdp.tables._facts import about as _about
 from geomdp.tables._facts import fields, layout, rounding
 from geomdp.tables._facts.tier_names import Tier
-from geomdp.tables._publish import described
+from geomdp.tables._publish import described, formats
+from geomdp.tables._publish.page import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -334,14 +335,19 @@ class Released:
         facts = fields.facts_of(self, certificate)
         return described.Said(facts, self._answers, self._values.size)
 
-    def _answers(self) -> dict[str, Any]:
-        """Return the answers of a page that do not follow from its rows alone."""
-        why = "These counts cannot be added: they were chosen by their noise."
-        return {
-            **{"rate": None, "estimates": None, "ends": None, "together": None, "cells": None},
-            "ordered": None,
-            "sums": why,
-        }
+    def _answers(self) -> shown.Shown:
+        """Return what a page shows: of ranks, no number."""
+        levels = {}
+        for axis, (label, each) in zip(self.design._axes, self._levels().items(), strict=True):
+            names = {} if axis.hierarchy is None else axis.hierarchy.labels
+            texts = [
+                f"{names[item]} ({text})" if item in names else text or "not stated"
+                for item, text in zip(each.items, formats.texts(each.items), strict=True)
+            ]
+            levels[label] = [texts[place] for place in each.places.tolist()]
+        rows = np.arange(self._values.size)
+        one = shown.Sheet(list(levels), rows)
+        return shown.Shown(levels, [one], self._rows(self._values).reshape(-1), shown.BY_NOISE)
 
     def _text(self) -> str:
         loss = f"privacy loss {parameters.text(self.epsilon)} for one individual"

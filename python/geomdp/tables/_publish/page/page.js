@@ -1,169 +1,25 @@
-// The script of a published page. All texts reach the document as text nodes, never as markup.
-// It reads the published file, which the page holds, and computes intervals from its description
-// by `noise.js`, which comes before it.
+// The script of a published page. The page is whole without it: this adds search, order, other
+// confidences, pictures, and sums with intervals by `noise.js`, which comes before it. Texts reach
+// the document as text nodes, never as markup.
 
 const held = JSON.parse(document.getElementById("data").textContent);
-const facts = JSON.parse(held.description).geomdp;
-const CONFIDENCES = held.confidences;
-const ROWS_A_PAGE = 50;
+const FEW = 100;
+const state = {
+  confidence: 95, query: "", cellsOnly: false, size: FEW, sort: null, down: false,
+  group: 0, groups: [new Set(), new Set()], picking: false,
+  // Whether rows of a group were ticked in the order of their counts.
+  chosen: false,
+  folded: new Set(),
+};
 
-// The published file
-
-/** The rows of a CSV file. */
-function parsed(text) {
-  const rows = [];
-  let row = [];
-  let at = 0;
-  while (at < text.length) {
-    let cell = "";
-    if (text[at] === '"') {
-      let end = at + 1;
-      while (text[end] !== '"' || text[end + 1] === '"') end += text[end] === '"' ? 2 : 1;
-      cell = text.slice(at + 1, end).replaceAll('""', '"');
-      at = end + 1;
-    } else {
-      let end = at;
-      while (end < text.length && text[end] !== "," && text[end] !== "\r") end += 1;
-      cell = text.slice(at, end);
-      at = end;
-    }
-    row.push(cell);
-    if (text[at] === ",") {
-      at += 1;
-      if (text[at] === "\r" || at === text.length) row.push("");
-    }
-    if (text[at] === "\r" || at >= text.length) {
-      rows.push(row);
-      row = [];
-      at += 2;
-    }
-  }
-  return rows;
-}
-
-/** The text of a cell, which has an apostrophe more where spreadsheets would run it. */
-function unescaped(cell) {
-  return /^'+[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/.test(cell) ? cell.slice(1) : cell;
-}
-
-const [header, ...lines] = parsed(held.csv);
-const names = header.map(unescaped);
-const labels = names.slice(0, -1);
-// What readers see of the nodes of each column, by their codes in the file.
-const seen = labels.map((name) => {
-  const { nodes = [], labels: given = [] } = facts.axes[name];
-  const text = (node) => (node !== null && typeof node === "object" ? Object.values(node)[0] : node);
-  return new Map(given.flatMap((label, at) => (label ? [[String(text(nodes[at])), label]] : [])));
-});
-
-// The sum over a column of numbers or dates has an empty cell, which no level has then.
-const summed = labels.map((name) => (facts.axes[name].margin ?? []).includes(null));
-
-/** A level, as readers see it. */
-function shownLevel(cell, place) {
-  const label = seen[place].get(cell) ?? seen[place].get(String(Number(cell)));
-  return label ? `${label} (${cell})` : cell || (summed[place] ? "all" : "(none)");
-}
-
-const rows = lines.map((cells, place) => ({
-  place,
-  texts: cells.slice(0, -1).map((cell, at) => shownLevel(unescaped(cell), at)),
-  count: Number(cells.at(-1)),
-  // As a number, a large count is rounded.
-  exact: BigInt(cells.at(-1)),
-  cell: held.cells === null || held.cells[place] === "1",
-}));
-const ranked = facts.top !== null;
-// The least that a true value may be.
-const least = facts.values !== null && facts.values[0] < 0 ? -Infinity : 0;
-// The first column with a hierarchy, if all its rows are here, which are then shown as a tree.
-const axes = ranked || facts.at_least !== null ? [] : labels.map((name) => facts.axes[name]);
-const column = axes.findIndex((axis) => axis.parents);
-const tops = [];
-if (column >= 0) {
-  const rest = axes.slice(column + 1);
-  const size = ({ parents, levels, other, margin }) =>
-    parents ? parents.length : levels.length + other.length + margin.length;
-  const step = rest.reduce((product, axis) => product * size(axis), 1);
-  const { parents } = axes[column];
-  // A row comes after the one above it.
-  for (const row of rows) {
-    const node = Math.floor(row.place / step) % parents.length;
-    const above = parents[node] < 0 ? null : rows[row.place - (node - parents[node]) * step];
-    Object.assign(row, { above, below: [], depth: above ? above.depth + 1 : 0 });
-    (above ? above.below : tops).push(row);
-  }
-}
-
-/** Whether the noise has a say in which rows come first. */
-const byCount = () => !ranked && state.sort === labels.length;
-
-/**
- * The estimate of a row and the ends of its interval.
- *
- * By count, the first rows are those whose noise was greatest, so all intervals hold at once.
- */
-function answer(row, confidence) {
-  const kind = byCount() ? held.together : held.ends;
-  const [lower, upper] = kind[CONFIDENCES.indexOf(confidence)];
-  const estimate = held.estimates === null ? row.count : held.estimates[row.place];
-  return [estimate, lower[row.place] ?? -Infinity, upper[row.place] ?? Infinity];
-}
-
-/** The reach of a sum of n cells; if they were chosen by count, one that holds for any n cells. */
-function reachOf(n, alpha) {
-  // Rounding moves each count by at most half a step.
-  const off = n * Math.floor((facts.rounded ?? 0) / 2);
-  const all = rows.filter((row) => row.cell).length;
-  const noise = state.chosen ? reach(held.rate, 1, alpha / all) : reach(held.rate, n, alpha);
-  return noise === null ? null : off + (state.chosen ? n * noise : noise);
-}
-
-/** The sum of some cells and its interval, or the reason why there is none. */
-function sum(places, confidence, parts = 1) {
-  if (held.sums !== null) return { why: held.sums };
-  if (places.some((place) => !rows[place].cell)) {
-    return { why: "rows that are sums themselves cannot be added: choose cells" };
-  }
-  const total = places.reduce((whole, place) => whole + rows[place].count, 0);
-  const t = reachOf(places.length, (100 - confidence) / 100 / parts);
-  if (t === null || !Number.isSafeInteger(total)) {
-    return { why: "these numbers are too large for a browser: ask the Python library" };
-  }
-  const [lower, upper] = [total - t, total + t].map((end) => Math.max(end, least));
-  return { estimate: total, reach: t, lower, upper };
-}
-
-/** The difference of two sums and its interval; cells of both leave no noise. */
-function difference(one, other, confidence) {
-  const [first, second] = [new Set(one), new Set(other)];
-  const [more, less] = [one.filter((x) => !second.has(x)), other.filter((x) => !first.has(x))];
-  const whole = sum([...more, ...less], confidence);
-  if (whole.why) return whole;
-  const estimate = sum(more, confidence).estimate - sum(less, confidence).estimate;
-  return { estimate, lower: estimate - whole.reach, upper: estimate + whole.reach };
-}
-
-/** The percentage of some cells in all, by an interval for them and one for all others. */
-function share(places, confidence) {
-  const chosen = new Set(places);
-  const others = rows.filter((row) => row.cell && !chosen.has(row.place)).map((row) => row.place);
-  const [part, rest] = [sum(places, confidence, 2), sum(others, confidence, 2)];
-  if (part.why || rest.why) return part.why ? part : rest;
-  const whole = part.estimate + rest.estimate;
-  const percent = (one, all) => (all > 0 ? (100 * one) / all : null);
-  return {
-    estimate: percent(part.estimate, whole),
-    lower: percent(part.lower, part.lower + rest.upper) ?? 0,
-    upper: percent(part.upper, part.upper + rest.lower) ?? 100,
-  };
-}
-
-// The document
+const at = (id) => document.getElementById(id);
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const tenth = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const shown = (value, format = whole) => format.format(value).replace("-", "\u2212");
+const possible = (value) => (held.signed ? value : Math.max(value, 0));
 
 function element(name, attributes = {}, ...inside) {
-  const svg = ["svg", "line", "circle", "polyline", "polygon", "text", "title", "g"].includes(name);
-  const made = svg
+  const made = ["svg", "line"].includes(name)
     ? document.createElementNS("http://www.w3.org/2000/svg", name)
     : document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -174,313 +30,376 @@ function element(name, attributes = {}, ...inside) {
   return made;
 }
 
-const at = (id) => document.getElementById(id);
-const plain = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
-const state = {
-  confidence: 95, query: "", depth: "all", page: 0, sort: null, down: false, size: ROWS_A_PAGE,
-  a: new Set(), b: new Set(),
-  // Whether rows of A or B were chosen in the order of their counts.
-  chosen: false,
-  // Rows whose rows below are hidden.
-  folded: new Set(),
-};
+// Rows, in the order of the page
 
-const shown = (value) => (value === null || Number.isNaN(value) ? "unknown" : plain.format(value));
-/** The ends of an interval, rounded outwards. */
-function between(found, unit = "") {
-  const [lower, upper] = [Math.floor(10 * found.lower) / 10, Math.ceil(10 * found.upper) / 10];
-  return `${shown(lower)}${unit} to ${shown(upper)}${unit}`;
-}
-
-/** Whether the rows are shown as a tree. */
-const nested = () =>
-  column >= 0 && state.sort === null && state.query === "" && state.depth === "all";
-
-/** These rows, each before those below it, unless it is folded; paper shows all. */
-function unfolded(some) {
-  const folded = (row) => state.folded.has(row.place) && state.size === ROWS_A_PAGE;
-  return some.flatMap((row) => [row, ...(folded(row) ? [] : unfolded(row.below))]);
-}
-
-function fold() {
-  for (const row of rows) if (row.below.length) state.folded.add(row.place);
-}
-
-function selected() {
-  if (nested()) return unfolded(tops);
-  const query = state.query.toLocaleLowerCase();
-  const kept = rows.filter(
-    (row) =>
-      (state.depth === "all" || row.cell) &&
-      row.texts.some((text) => text.toLocaleLowerCase().includes(query)),
-  );
-  if (state.sort !== null) {
-    const key = (row) => (state.sort < labels.length ? row.texts[state.sort] : row.count);
-    const order = new Intl.Collator("en", { numeric: true }).compare;
-    kept.sort((x, y) => {
-      const [one, other] = [key(x), key(y)];
-      const found = typeof one === "number" ? one - other : order(one, other);
-      return state.down ? -found : found;
-    });
+const tables = [...document.querySelectorAll("table")];
+const rows = [];
+for (const table of tables) {
+  let lead = null;
+  for (const tr of table.tBodies[0].rows) {
+    const cells = tr.querySelectorAll("th");
+    const texts = [...cells].map((cell) => cell.textContent);
+    const place = rows.length;
+    const row = {
+      place, tr, table, texts,
+      depth: held.depths?.[place],
+      node: cells[held.tree],
+      count: held.counts[place],
+      estimate: (held.estimates ?? held.counts)[place],
+      cell: held.cells === null || held.cells[place] === "1",
+      interval: tr.querySelector("td + td"),
+    };
+    // All rows of one node of a tree fold as its first.
+    if (lead?.node?.textContent !== row.node?.textContent) lead = row;
+    row.lead = lead;
+    rows.push(row);
   }
-  return kept;
 }
 
-const intervals = () => `${state.confidence}% intervals${byCount() ? ", all at once" : ""}`;
+const byCount = () => !held.ranked && state.sort !== null && state.sort.matches(".n");
 
-function heading() {
-  const cells = names.map((name, place) =>
-    element(
-      "th",
-      {
-        scope: "col",
-        class: place < labels.length ? "" : "number",
-        "aria-sort": state.sort !== place ? "none" : state.down ? "descending" : "ascending",
-      },
-      element(
-        "button",
-        {
-          type: "button",
-          onclick: () => {
-            // One way, the other way, and back to the order of the file.
-            const first = place === labels.length && !ranked;
-            if (state.sort !== place) [state.sort, state.down] = [place, first];
-            else if (state.down === first) state.down = !first;
-            else state.sort = null;
-            state.page = 0;
-            draw();
-            // The heading was made anew: the keyboard stays where it was.
-            at("head").querySelectorAll("button")[place].focus();
-          },
-        },
-        place < labels.length || held.estimates === null ? name : `${name}, estimate`,
-      ),
-    ),
-  );
-  if (!ranked) {
-    cells.push(element("th", { scope: "col", class: "number" }, intervals()));
-    cells.push(element("th", { scope: "col", class: "wide" }, "picture"));
-  }
-  if (held.sums === null) {
-    cells.push(element("th", { scope: "col", class: "screen" }, "A"));
-    cells.push(element("th", { scope: "col", class: "screen" }, "B"));
-  }
-  return element("tr", {}, ...cells);
+/** The ends of the interval of a row; by count, of intervals that hold all at once. */
+function ends(row) {
+  const { length } = held.confidences;
+  const kind = 2 * (held.confidences.indexOf(state.confidence) + (byCount() ? length : 0));
+  const widths = held.widths[held.kinds === null ? 0 : held.kinds[row.place]];
+  const [below, above] = widths.slice(kind, kind + 2).map((width) => width ?? Infinity);
+  // Around the number shown: below 0, the interval is that of a noisy count of 0.
+  const middle = possible(row.estimate);
+  return [possible(middle - below), middle + above];
 }
 
-function picture([estimate, lower, upper], [low, high]) {
-  const within = (value) => Math.min(Math.max(value, low), high);
-  const x = (value) => (100 * (within(value) - low)) / (high - low || 1);
-  const [left, right] = [x(lower), Math.max(x(upper), x(lower) + 0.5)];
-  return element(
-    "svg",
-    { viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
-    element("line", { x1: x(0), x2: x(estimate), y1: 5, y2: 5, class: "bar" }),
-    element("line", { x1: left, x2: right, y1: 5, y2: 5, class: "ends" }),
-  );
+function between([lower, upper]) {
+  if (lower === -Infinity) return upper === Infinity ? "any number" : `${shown(upper)} or less`;
+  return upper === Infinity ? `${shown(lower)} or more` : `${shown(lower)} to ${shown(upper)}`;
 }
 
-/** A level, with a button before it that shows the rows below. */
-function node(row, text) {
-  const open = !state.folded.has(row.place);
-  const toggle = () => {
-    if (open) state.folded.add(row.place);
-    else state.folded.delete(row.place);
-    draw();
-    at(`fold-${row.place}`).focus();
+// Sums
+
+/** The reach of a sum of n cells; if they were chosen by count, one that holds for any n cells. */
+function reachOf(n, alpha) {
+  // Rounding moves each count by at most half a step.
+  const off = n * Math.floor(held.step / 2);
+  const all = rows.filter((row) => row.cell).length;
+  const noise = state.chosen ? reach(held.rate, 1, alpha / all) : reach(held.rate, n, alpha);
+  return noise === null ? null : off + (state.chosen ? n * noise : noise);
+}
+
+/** The sum of some cells and its interval, or null if its numbers are too large for a browser. */
+function sum(places, parts = 1) {
+  const total = places.reduce((sofar, place) => sofar + rows[place].count, 0);
+  const t = reachOf(places.length, (100 - state.confidence) / 100 / parts);
+  if (t === null || !Number.isSafeInteger(total)) return null;
+  const estimate = possible(total);
+  return { total, estimate, reach: t, lower: possible(total - t), upper: estimate + t };
+}
+
+/** The difference of two sums and its interval; cells of both leave no noise. */
+function difference(one, other) {
+  const [first, second] = [new Set(one), new Set(other)];
+  const [more, less] = [one.filter((x) => !second.has(x)), other.filter((x) => !first.has(x))];
+  const both = sum([...more, ...less]);
+  if (both === null) return null;
+  const estimate = sum(more).total - sum(less).total;
+  return { estimate, lower: estimate - both.reach, upper: estimate + both.reach };
+}
+
+/** The percentage of some cells in all, by an interval for them and one for all others. */
+function share(places) {
+  const ticked = new Set(places);
+  const others = rows.filter((row) => row.cell && !ticked.has(row.place)).map((row) => row.place);
+  const [part, rest] = [sum(places, 2), sum(others, 2)];
+  if (part === null || rest === null) return null;
+  const percent = (one, all, none) => (all > 0 ? (100 * one) / all : none);
+  const middle = percent(part.total, part.total + rest.total, 0);
+  return {
+    estimate: Math.min(Math.max(middle, 0), 100),
+    lower: percent(part.lower, part.lower + rest.upper, 0),
+    upper: percent(part.upper, part.upper + rest.lower, 100),
   };
-  const button = element(
-    "button",
-    {
-      type: "button",
-      id: `fold-${row.place}`,
-      onclick: toggle,
-      "aria-label": `rows below ${row.texts.join(", ")}`,
-      "aria-expanded": open,
-    },
-    open ? "−" : "+",
-  );
-  const inside = element("div", { class: "node" }, row.below.length ? button : "", text);
-  inside.style.paddingInlineStart = `${row.depth + (row.below.length ? 0 : 2)}rem`;
-  return inside;
 }
 
-function line(row, range) {
-  const level = (text, place) => (nested() && place === column ? node(row, text) : text);
-  const cells = row.texts.map((text, place) =>
-    element(place ? "td" : "th", place ? {} : { scope: "row" }, level(text, place)),
-  );
-  if (ranked) cells.push(element("td", { class: "number" }, shown(row.count)));
-  else {
-    const found = answer(row, state.confidence);
-    cells.push(element("td", { class: "number" }, shown(held.estimates === null ? row.exact : found[0])));
-    cells.push(element("td", { class: "number" }, between({ lower: found[1], upper: found[2] })));
-    cells.push(element("td", { class: "wide" }, picture(found, range)));
-  }
-  if (held.sums === null) {
-    for (const [name, chosen] of [["A", state.a], ["B", state.b]]) {
-      const box = element("input", {
-        type: "checkbox",
-        "aria-label": `${row.texts.join(", ")} in ${name}`,
-        onchange: (event) => {
-          if (event.target.checked) chosen.add(row.place);
-          else chosen.delete(row.place);
-          state.chosen ||= byCount();
-          told();
-        },
-      });
-      box.checked = chosen.has(row.place);
-      box.disabled = !row.cell;
-      cells.push(element("td", { class: "screen" }, box));
-    }
-  }
-  return element("tr", row.cell ? {} : { class: "sum" }, ...cells);
-}
-
-function draw() {
-  const kept = selected();
-  const pages = Math.max(1, Math.ceil(kept.length / state.size));
-  state.page = Math.min(state.page, pages - 1);
-  const now = kept.slice(state.page * state.size, (state.page + 1) * state.size);
-  const ends = ranked ? [] : now.flatMap((row) => answer(row, state.confidence));
-  const finite = ends.filter(Number.isFinite);
-  const range = [least < 0 ? Math.min(0, ...finite) : 0, Math.max(0, ...finite)];
-  at("head").replaceChildren(heading());
-  at("body").replaceChildren(...now.map((row) => line(row, range)));
-  const [some, all] = [kept.length, rows.length].map((number) => plain.format(number));
-  const changed = byCount()
-    ? `. In this order, the intervals are wider: all ${all} contain their true counts at once with ` +
-      `${state.confidence}% confidence, those of the first rows too.`
-    : "";
-  at("where").textContent = `${some} of ${all} rows, page ${state.page + 1} of ${pages}${changed}`;
-  at("back").disabled = state.page === 0;
-  at("forth").disabled = state.page === pages - 1;
-  at("confidence-text").textContent = `${state.confidence}%`;
-  at("confidence").setAttribute("aria-valuetext", `${state.confidence}%`);
-  at("fold").textContent = state.folded.size ? "Unfold all rows" : "Fold all rows";
-  at("chart").replaceChildren(...chart());
-  told();
-}
-
-/** A line with a band, if the levels of the only column are ordered numbers or dates. */
-function chart() {
-  const places = rows.map((row) => (held.ordered ? Number(held.ordered[row.place]) : NaN));
-  if (!held.ordered || rows.length < 3) return [];
-  const found = rows.map((row) => answer(row, state.confidence));
-  const [first, last] = [places[0], places.at(-1)];
-  const finite = found.flat().filter(Number.isFinite);
-  const [low, high] = [least < 0 ? Math.min(0, ...finite) : 0, Math.max(1, ...finite)];
-  const x = (value) => 60 + (730 * (value - first)) / (last - first);
-  const y = (value) => 190 - (180 * (Math.min(Math.max(value, low), high) - low)) / (high - low);
-  const point = (place, value) => `${x(place).toFixed(1)},${y(value).toFixed(1)}`;
-  const path = (end) => places.map((place, n) => point(place, found[n][end]));
-  const svg = element("svg", { viewBox: "0 0 800 220", role: "img" });
-  svg.append(
-    element("title", {}, `${names.at(-1)} by ${labels[0]}, with ${intervals()}`),
-    element("polygon", { class: "band", points: [...path(2), ...path(1).reverse()].join(" ") }),
-    element("polyline", { class: "line", points: path(0).join(" ") }),
-    element("line", { class: "axis", x1: 60, x2: 790, y1: y(0), y2: y(0) }),
-    element("text", { x: 55, y: 18, "text-anchor": "end" }, shown(high)),
-    element("text", { x: 55, y: 194, "text-anchor": "end" }, shown(low)),
-    element("text", { x: 60, y: 210 }, rows[0].texts[0]),
-    element("text", { x: 790, y: 210, "text-anchor": "end" }, rows.at(-1).texts[0]),
-  );
-  return [svg];
-}
-
-/** Says what the chosen cells add up to. */
 function told() {
-  if (held.sums !== null) {
-    at("answers").replaceChildren(element("p", {}, held.sums));
-    return;
-  }
-  const [a, b] = [[...state.a], [...state.b]];
+  const [a, b] = state.groups.map((group) => [...group]);
   const said = [];
-  const say = (what, found, unit = "") =>
+  const say = (what, found, format = whole, unit = "") => {
+    // Outwards, so that rounding loses no confidence.
+    const step = format === whole ? 1 : 10;
+    const [low, high] = found === null
+      ? []
+      : [Math.floor(step * found.lower) / step, Math.ceil(step * found.upper) / step];
     said.push(
-      found.why
-        ? `${what}: ${found.why}`
-        : `${what}: ${shown(found.estimate)}${unit}, interval ${between(found, unit)}`,
+      found === null
+        ? `${what}: too large for a browser; the Python library geomdp can compute it.`
+        : `${what}: ${shown(found.estimate, format)}${unit}, ${state.confidence}% interval ` +
+            `${shown(low, format)}${unit} to ${shown(high, format)}${unit}`,
     );
+  };
+  const named = (name, some) => `${name} (${some.length === 1 ? "1 row" : `${shown(some.length)} rows`})`;
   if (a.length) {
-    say(`A, ${a.length} rows`, sum(a, state.confidence));
-    if (least === 0) say("A in all", share(a, state.confidence), "%");
+    const found = sum(a);
+    say(named("A", a), found);
+    if (!held.signed) say("A as a share of the total", share(a), tenth, "%");
     const people = Number(at("population").value);
-    const found = sum(a, state.confidence);
-    if (people > 0 && !found.why) {
+    if (people > 0 && found !== null) {
       const per = (name) => [name, (found[name] * 100000) / people];
-      say("A per 100,000", Object.fromEntries(["estimate", "lower", "upper"].map(per)));
+      say("A per 100,000 people", Object.fromEntries(["estimate", "lower", "upper"].map(per)), tenth);
     }
   }
-  if (b.length) say(`B, ${b.length} rows`, sum(b, state.confidence));
-  if (a.length && b.length) say("A minus B", difference(a, b, state.confidence));
-  if (!said.length) said.push("Choose rows for A and B in the table.");
-  else if (state.chosen) said.push("Chosen by count: these intervals hold for any choice of rows.");
+  if (b.length) say(named("B", b), sum(b));
+  if (a.length && b.length) say("A minus B", difference(a, b));
+  if (!said.length) said.push("No rows ticked yet.");
+  else if (state.chosen) said.push("The rows were sorted by count: these intervals hold for any choice of rows.");
   at("answers").replaceChildren(...said.map((text) => element("p", {}, text)));
 }
 
-function download(text, name, type) {
-  const href = URL.createObjectURL(new Blob([text], { type }));
-  element("a", { href, download: name }).click();
-  URL.revokeObjectURL(href);
+function tick(row, on) {
+  const group = state.groups[state.group];
+  if (on) group.add(row.place);
+  else group.delete(row.place);
+  // Taking a row away is a choice, too.
+  state.chosen ||= byCount();
 }
 
-function choose(set) {
-  for (const row of selected()) if (row.cell) set.add(row.place);
-  draw();
+/** The boxes of all rows, made when somebody first asks for them. */
+function boxes() {
+  if (!rows.some((row) => row.box)) {
+    for (const table of tables) {
+      table.tHead.rows[0].append(element("td", { class: "a" }));
+    }
+    for (const row of rows) {
+      const cell = element("td", { class: "a" });
+      if (row.cell) {
+        const change = (event) => {
+          tick(row, event.target.checked);
+          told();
+        };
+        row.box = element("input", { type: "checkbox", onchange: change });
+        cell.append(row.box);
+      }
+      row.tr.append(cell);
+    }
+  }
+  const name = "AB"[state.group];
+  for (const row of rows) {
+    if (!row.box) continue;
+    row.box.checked = state.groups[state.group].has(row.place);
+    row.box.setAttribute("aria-label", `${row.texts.join(", ")} in group ${name}`);
+  }
+  for (const cell of document.querySelectorAll("thead .a")) cell.textContent = name;
+  for (const cell of document.querySelectorAll(".a")) cell.hidden = !state.picking;
+  told();
 }
 
-at("confidence").max = String(CONFIDENCES.length - 1);
-at("confidence").value = String(CONFIDENCES.indexOf(state.confidence));
-at("confidence").addEventListener("input", (event) => {
-  state.confidence = CONFIDENCES[Number(event.target.value)];
-  draw();
-});
-at("search").addEventListener("input", (event) => {
-  state.query = event.target.value;
-  state.page = 0;
-  draw();
-});
-at("depth").addEventListener("change", (event) => {
-  state.depth = event.target.value;
-  state.page = 0;
-  draw();
-});
-at("population").addEventListener("input", told);
-for (const [id, step] of [["back", -1], ["forth", 1]]) {
-  at(id).addEventListener("click", () => {
-    state.page += step;
+// The table
+
+const flat = () => state.sort !== null || state.query !== "" || state.cellsOnly;
+
+/** Rows in the order in which they are shown, and whether each is. */
+function ordered() {
+  const query = state.query.toLocaleLowerCase();
+  let cut = Infinity;
+  for (const row of rows) {
+    row.kept =
+      (!state.cellsOnly || row.cell) &&
+      row.texts.some((text) => text.toLocaleLowerCase().includes(query));
+    row.under = held.depths !== null && !flat() && row.depth > cut;
+    if (!row.under) cut = state.folded.has(row.lead) ? row.depth : Infinity;
+  }
+  if (state.sort === null) return rows;
+  const table = state.sort.closest("table");
+  const column = [...state.sort.parentNode.cells].indexOf(state.sort);
+  const order = new Intl.Collator("en", { numeric: true }).compare;
+  const sign = state.down ? -1 : 1;
+  const number = state.sort.matches(".n");
+  const key = number
+    ? (x, y) => sign * (x.estimate - y.estimate)
+    : (x, y) => sign * order(x.texts[column], y.texts[column]);
+  return [
+    ...rows.filter((row) => row.table !== table),
+    ...rows.filter((row) => row.table === table).sort(key),
+  ];
+}
+
+function picture(row, [low, high]) {
+  // A dot at either end is whole.
+  const x = (value) => 2 + (96 * (Math.min(Math.max(value, low), high) - low)) / (high - low || 1);
+  const [lower, upper] = ends(row);
+  const middle = x(possible(row.estimate));
+  const line = (kind, from, to) => element("line", { class: kind, x1: from, x2: to, y1: 4, y2: 4 });
+  return element(
+    "svg",
+    { viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" },
+    line("range", x(lower), x(upper)),
+    line("dot", middle, middle),
+  );
+}
+
+function draw() {
+  const found = ordered();
+  const counts = new Map(tables.map((table) => [table, 0]));
+  const now = [];
+  const places = new Map(tables.map((table) => [table, table.tBodies[0].firstElementChild]));
+  for (const row of found) {
+    const before = counts.get(row.table);
+    const seen = row.kept && !row.under;
+    row.tr.hidden = !row.kept;
+    // Paper shows these.
+    row.tr.classList.toggle("later", row.under || before >= state.size);
+    if (seen) counts.set(row.table, before + 1);
+    if (seen && before < state.size) now.push(row);
+    // What moves loses the keyboard, so only rows in another place do.
+    const here = places.get(row.table);
+    if (here !== row.tr) row.table.tBodies[0].insertBefore(row.tr, here);
+    else places.set(row.table, row.tr.nextElementSibling);
+  }
+  for (const table of tables) table.classList.toggle("flat", flat());
+  if (!held.ranked) {
+    const kind = `${state.confidence}% interval${byCount() ? ", all at once" : ""}`;
+    for (const cell of document.querySelectorAll("thead .i")) cell.textContent = kind;
+    for (const row of rows) {
+      row.interval.textContent = between(ends(row));
+    }
+    const all = now.flatMap(ends).filter(Number.isFinite);
+    const range = [Math.min(0, ...all), Math.max(0, ...all)];
+    for (const cell of document.querySelectorAll("thead .p")) {
+      const ticks = range.map((value) => element("span", {}, shown(value)));
+      cell.replaceChildren(element("div", {}, ...ticks));
+    }
+    for (const row of now) {
+      row.picture ??= row.interval.nextElementSibling?.matches(".p")
+        ? row.interval.nextElementSibling
+        : element("td", { class: "p", "aria-hidden": "true" });
+      if (!row.picture.parentNode) row.interval.after(row.picture);
+      row.picture.replaceChildren(picture(row, range));
+    }
+  }
+  now.forEach((row, place) => {
+    const [head] = row.tr.getElementsByTagName("th");
+    const before = now[place - 1]?.tr.getElementsByTagName("th");
+    head.classList.toggle("again", row.texts.length > 1 && before?.length > 1 && row.texts[0] === now[place - 1].texts[0]);
+  });
+  const kept = found.filter((row) => row.kept && !row.under).length;
+  const said = [];
+  if (flat() && kept < rows.length) said.push(`${shown(kept)} of ${shown(rows.length)} rows.`);
+  if (byCount()) {
+    said.push(
+      `Because the rows are sorted by count, the intervals are wider: with ${state.confidence}% ` +
+        `confidence, all ${shown(rows.length)} contain their true counts, including those at the top.`,
+    );
+  }
+  at("where").textContent = said.join(" ");
+  at("where").hidden = !said.length;
+  const later = kept - now.length;
+  at("more").hidden = later === 0;
+  const [next, all] = at("more").children;
+  next.textContent = `Show ${shown(Math.min(FEW, later))} more rows`;
+  all.textContent = `Show all ${shown(kept)}`;
+  at("fold").textContent = state.folded.size ? "Open all levels" : "Close all levels";
+  for (const row of rows) row.knob?.setAttribute("aria-expanded", !state.folded.has(row));
+  for (const row of rows) if (row.knob) row.knob.textContent = state.folded.has(row) ? "+" : "\u2212";
+}
+
+function change(set) {
+  return (event) => {
+    set(event);
+    state.size = FEW;
     draw();
+  };
+}
+
+/** A button beside the name of each column: one way, the other way, and back. */
+function sorter(head) {
+  const number = head.matches(".n");
+  const press = change(() => {
+    const first = number && !held.ranked;
+    if (state.sort !== head) [state.sort, state.down] = [head, first];
+    else if (state.down === first) state.down = !first;
+    else state.sort = null;
+    for (const each of document.querySelectorAll("thead th")) {
+      const now = each === state.sort ? (state.down ? "descending" : "ascending") : "none";
+      if (each.querySelector("button")) {
+        each.setAttribute("aria-sort", now);
+        each.querySelector("button").textContent = { none: "\u2195", ascending: "\u2191", descending: "\u2193" }[now];
+      }
+    }
+  });
+  const label = `Sort by ${head.textContent}`;
+  head.append(element("button", { type: "button", "aria-label": label, onclick: press }, "\u2195"));
+}
+
+/** A button before each node of a tree that has parts. */
+function knobs() {
+  const leads = rows.filter((row) => row.lead === row);
+  leads.forEach((row, place) => {
+    if (!(leads[place + 1]?.depth > row.depth)) return;
+    const press = () => {
+      if (state.folded.has(row)) state.folded.delete(row);
+      else state.folded.add(row);
+      draw();
+    };
+    const label = `parts of ${row.node.textContent}`;
+    row.knob = element("button", { type: "button", class: "knob", "aria-label": label, onclick: press });
+    if (row.depth && rows.length > FEW) state.folded.add(row);
+  });
+  for (const row of rows) {
+    row.node.classList.add("k");
+    if (row.knob) row.node.prepend(row.knob);
+  }
+}
+
+for (const table of tables) {
+  const heads = [...table.tHead.rows[0].cells];
+  if (!held.ranked && table.tBodies[0].rows.length > 2) heads.filter((each) => !each.matches(".i") && each.textContent).forEach(sorter);
+  if (!held.ranked) heads.at(-1).after(element("td", { class: "p", "aria-hidden": "true" }));
+}
+if (held.depths) knobs();
+for (const each of held.confidences) at("confidence").append(element("option", { value: each }, `${each}%`));
+at("confidence").value = "95";
+at("confidence").addEventListener("change", (event) => {
+  state.confidence = Number(event.target.value);
+  draw();
+  if (state.picking) told();
+});
+at("search").addEventListener("input", change((event) => { state.query = event.target.value; }));
+at("depth").addEventListener("change", change((event) => { state.cellsOnly = event.target.value === "cells"; }));
+at("fold").addEventListener("click", change(() => {
+  if (state.folded.size) state.folded.clear();
+  else for (const row of rows) if (row.knob) state.folded.add(row);
+}));
+at("add").addEventListener("click", () => {
+  state.picking = !state.picking;
+  at("add").setAttribute("aria-expanded", state.picking);
+  at("sums").hidden = !state.picking;
+  boxes();
+});
+for (const each of document.querySelectorAll("[name=group]")) {
+  each.addEventListener("change", () => {
+    state.group = Number(each.value);
+    boxes();
   });
 }
-at("all-a").addEventListener("click", () => choose(state.a));
-at("all-b").addEventListener("click", () => choose(state.b));
+at("tick").addEventListener("click", () => {
+  for (const row of rows) if (row.kept && !row.under && row.cell) tick(row, true);
+  boxes();
+});
 at("clear").addEventListener("click", () => {
-  state.a.clear();
-  state.b.clear();
+  for (const group of state.groups) group.clear();
   state.chosen = false;
-  draw();
+  boxes();
 });
-at("fold").addEventListener("click", () => {
-  if (state.folded.size) state.folded.clear();
-  else fold();
-  draw();
-});
-at("csv").addEventListener("click", () => download(held.csv, held.name, "text/csv"));
-at("json").addEventListener("click", () =>
-  download(held.description, `${held.name}.json`, "application/json"),
-);
-addEventListener("beforeprint", () => {
-  state.size = Infinity;
-  draw();
-});
-addEventListener("afterprint", () => {
-  state.size = ROWS_A_PAGE;
-  draw();
-});
-at("depth-choice").hidden = rows.every((row) => row.cell);
-at("fold").hidden = column < 0;
-if (column >= 0 && rows.length > ROWS_A_PAGE) fold();
-for (const each of document.querySelectorAll(".sums")) each.hidden = held.sums !== null;
-at("confidence-choice").hidden = ranked;
+at("population").addEventListener("input", told);
+at("more").children[0].addEventListener("click", () => { state.size += FEW; draw(); });
+at("more").children[1].addEventListener("click", () => { state.size = Infinity; draw(); });
+
+// Paper shows the notes, in browsers whose style cannot open them.
+addEventListener("beforeprint", () => { document.querySelector("details:last-of-type").open = true; });
+
+at("find").hidden = rows.length <= 20;
+at("level").hidden = held.ranked;
+at("kinds").hidden = rows.every((row) => row.cell);
+at("fold").hidden = !held.depths;
+at("add").hidden = !held.sums;
+at("tools").open = innerWidth > 640;
+at("tools").hidden = ["find", "level", "kinds", "fold", "add"].every((id) => at(id).hidden);
 draw();
