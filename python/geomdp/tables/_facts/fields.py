@@ -265,6 +265,7 @@ FIELDS: dict[str, Field] = {
         lambda release: release._threshold,
         differs=_OWN,
         option=("N", "publish only the cells whose noisy counts are at least N"),
+        most=3,
     ),
     "rest": Field(
         {
