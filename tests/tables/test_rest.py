@@ -104,7 +104,8 @@ def test_a_row_is_there_whether_or_not_a_group_is_left_out(tmp_path: Path) -> No
         )
         assert list(release.to_dict())[-1] == "b"
         facts = json.loads((tmp_path / f"{at_least}.csv.json").read_text())["geomdp"]
-        stated.append({**facts, "id": None, "at_least": None})
+        # The plan of the groups has their threshold.
+        stated.append({**facts, "id": None, "at_least": None, "mechanisms": None})
         lower, upper = release.intervals(0.05)[["lower", "upper"]].to_numpy()[-1]
         # As wide for none as for many.
         reach = GeometricMechanism("5/2").accuracy(0.05)
