@@ -620,7 +620,9 @@ individual='patient', l0=2)
 
         """
         if self.tables is None:
-            raise ValueError("best parts are those of tables, which this design has not: give some")
+            raise ValueError(
+                "best parts are parts of tables, and this design has none: give tables="
+            )
         return type(self)(**(self._arguments() | {"tables": planning.parts(self, epsilon)}))
 
     def plot(

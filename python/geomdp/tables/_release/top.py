@@ -278,7 +278,8 @@ class Searched(Withheld):
         number = mechanism.sensitivity // steps(design)
         if RANK in design.levels:
             raise ValueError(
-                f"a column {RANK!r} is not accepted, since the ranks have it: rename it"
+                f"a column named {RANK!r} is not accepted, since that is the column of ranks: "
+                "rename it"
             )
         how: dict[str, Any] = dict(publishing)
         mechanisms = {design.blocks[-1]: mechanism}

@@ -368,7 +368,10 @@ class NoisyGroups(Released):
 def threshold(design: Layout, at_least: Any, mechanism: Noise) -> int:
     """Return a threshold, unless this design or mechanism takes none."""
     if mechanism.bounds is not None:
-        raise ValueError("bounds are not accepted with at_least, which needs noise without them")
+        raise ValueError(
+            "bounds are not accepted with at_least, whose threshold is for noise without bounds: "
+            "release without bounds"
+        )
     if design.signed:
         raise ValueError(
             f"at_least is not accepted for sums of values that may be negative (bounds = "
