@@ -14,7 +14,7 @@ from geomdp._ground import notebook, parameters
 from geomdp._ground.parameters import Integer, Real
 from geomdp.tables._answers.answers import Answers
 from geomdp.tables._answers.cells import OfCells
-from geomdp.tables._columns.native import Coded, Library
+from geomdp.tables._columns.native import Coded
 from geomdp.tables._facts import counted, rounding
 from geomdp.tables._math import ends, thresholds
 from geomdp.tables._pictures import charts
@@ -24,16 +24,13 @@ from geomdp.tables._results.released import Released
 from geomdp.tables._results.rest import Rest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from fractions import Fraction
 
     from matplotlib.axes import Axes
 
-    from geomdp._ground.identity import Identity
     from geomdp._noise import Noise
     from geomdp.tables._facts.axes import Axis
     from geomdp.tables._facts.layout import Layout
-    from geomdp.tables._math.products import Block
 
 _Ints: TypeAlias = NDArray[np.int64]
 _ENDS = ("lower", "upper")
@@ -65,21 +62,13 @@ class NoisyGroups(Released):
 
     def __init__(
         self,
-        design: Layout,
-        mechanisms: Mapping[Block, Noise],
-        label: str | None,
-        library: Library | None,
-        counts: NDArray[np.int64],
-        *,
+        *facts: Any,
         cells: NDArray[np.int64],
         at_least: int,
-        identity: Identity,
-        rounded: int | None = None,
         rest: Rest | None = None,
-        about: Mapping[str, str] | None = None,
+        **more: Any,
     ) -> None:
-        known = design, mechanisms, label, library, counts
-        super().__init__(*known, identity=identity, rounded=rounded, about=about)
+        super().__init__(*facts, **more)
         # With a row for the rest, its count is the last one.
         self._cells, self._at_least, self._rest = cells, at_least, rest
 
