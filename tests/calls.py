@@ -943,7 +943,7 @@ LIMITS = [
             GeometricMechanism(Fraction(x, 10**9), 10**3), at_least=10**7
         ),
         *([10**4], [9999]),
-        of="tables/_math/scatter.py:_LEAST",
+        of="_numerics/scatter.py:_LEAST",
     ),
 ]
 #: Constants in refusals of what is no parameter: in files, pictures, and noisy counts.

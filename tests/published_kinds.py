@@ -26,7 +26,7 @@ NAMED = Hierarchy.from_paths(
     labels={"C": "Harbour", "North": "Northern part"},
 )
 #: The first characters of all texts that spreadsheets run, in full width too.
-RUN = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
+RUN = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20\ufeff"
 TEXTS = ["</script><b>x", "=1+1", "<!--", "a,\"b'", "\na\nb", "'=2", "&amp;", "\uff1dé", "-1", " "]
 DAYS = [datetime.date(2026, 1, 1 + n) for n in range(28)]
 PEOPLE = pd.DataFrame(

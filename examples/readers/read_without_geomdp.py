@@ -80,8 +80,9 @@ def text(level: Any) -> str:
 
 
 def plain(cell: str) -> str:
-    """Return a cell without the apostrophe that keeps spreadsheets from running it."""
-    return cell[1:] if re.match(r"'+[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]", cell) else cell
+    """Return a cell without the apostrophes that keep spreadsheets from running its parts."""
+    runs = r"['\"]*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20\ufeff]"
+    return re.sub(rf"(^|[,;|\t\r\n])'(?={runs})", r"\1", cell)
 
 
 if __name__ == "__main__":

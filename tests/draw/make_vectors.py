@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from geomdp import GeometricMechanism, keyed
 from geomdp._inputs.arrays import DTYPES
 from geomdp._kernel import core
-from geomdp.tables._math import scatter
+from geomdp._numerics import scatter
 from geomdp.testing import release_not_private
 
 ROOT = Path(__file__).resolve().parents[2]

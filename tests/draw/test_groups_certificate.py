@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from geomdp._kernel import core
-from geomdp.tables._math import scatter
+from geomdp._numerics import scatter
 from verifier.verify import VerificationError, verify_groups
 
 Cert = dict[str, Any]

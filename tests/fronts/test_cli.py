@@ -1234,7 +1234,7 @@ def test_the_same_command_completes_a_release_that_was_interrupted(
 
 
 def test_a_budget_is_made_shown_and_reported(main: Main, visits: list[str]) -> None:
-    check_refused(main("budget", "ledger"), 1, "no such ledger: --epsilon or --rho makes one")
+    check_refused(main("budget", "ledger"), 1, "no such ledger: make it with --epsilon or --rho")
     made = Done(0, "6.0\nLimit: epsilon 6\nSpent: epsilon 0\nLeft: epsilon 6\n", "")
     assert main("budget", "ledger", "--epsilon", "6") == made
     assert main("budget", "ledger") == made

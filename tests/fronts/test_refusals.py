@@ -527,7 +527,8 @@ NEVER_ONE = {
     ("array.ndim", "dimensions"),
     ("cells", "cells"),
     ("design.cells", "cells"),
-    ("facts['linf']", "times"),  # once is handled beside it
+    ("facts['top']", "largest groups"),  # one is handled beside it, and so is once
+    ("linf", "times"),
     ("found", "times"),
     ("groups.total()", "releases"),
     ("len(axes)", "columns"),
@@ -538,6 +539,7 @@ NEVER_ONE = {
     ("len(whole)", "bytes"),
     ("len(self.tiers)", "tiers"),
     ("n", "noisy counts"),
+    ("number(upper)", "or less"),
     ("n", "times"),
     ("records.ndim", "dimensions"),
     ("said.rows", "rows"),

@@ -527,7 +527,7 @@ def test_shares_of_margins_and_depths_beyond_a_tree_are_refused() -> None:
         Design(LEVELS, tables=["a", "b"]).with_shares({"a": [1, 9]})
     with pytest.raises(ValueError, match="give one from 0 to 2"):
         Design({"area": TREE}, tables=[("area", 3)])
-    with pytest.raises(ValueError, match="of which another one has a part"):
+    with pytest.raises(ValueError, match="and another table has some of its depths too"):
         Design({"area": TREE}, tables=["area", ("area", 1)])
     with pytest.raises(ValueError, match="which stands for the sum"):
         Design({"a": [1, None], "b": [2]}, tables=["b"])
@@ -541,7 +541,7 @@ def test_best_parts_have_no_more_variance_than_equal_ones() -> None:
     known = design.preview([0.1]), best.preview([0.1])
     columns = ["epsilon", "all cells", "a, b", "a, c", "c", "total", "types of levels"]
     assert list(known[0]) == columns
-    with pytest.raises(ValueError, match="best parts are those of tables"):
+    with pytest.raises(ValueError, match="best parts are parts of tables"):
         Design(LEVELS).with_best_parts()
 
 

@@ -14,8 +14,9 @@ import pytest
 import geomdp
 from geomdp import GeometricMechanism, accounting, tables
 from geomdp._ground import identity
+from geomdp._numerics import scatter
 from geomdp.tables._columns.native import LIBRARIES
-from geomdp.tables._math import scatter, thresholds
+from geomdp.tables._math import thresholds
 from geomdp.tables._release import steps
 from restated import restate
 from statistics_ import ALPHA

@@ -235,13 +235,39 @@ def test_releases_of_every_kind_come_back(name: str, end: str, tmp_path: Path) -
         pd.testing.assert_frame_equal(found.intervals(0.05), made.intervals(0.05))
 
 
-def test_no_cell_runs_in_a_spreadsheet(tmp_path: Path) -> None:
-    path = tmp_path / "x.csv"
-    given = dict.fromkeys(LEVELS[1], LEVELS[1]) | {"n": np.arange(len(LEVELS[1]))}
+#: Texts of all short sequences of what parts and runs cells.
+PARTS = ["".join(x) for n in (1, 2, 3) for x in itertools.product("=-\t\n;|,'\"a\ufeff ", repeat=n)]
+PARTS += ["Firma;=cmd|' /C calc'!A0;", *LEVELS[1], *(f"{one};{one}1" for one in RUN)]
+
+
+@pytest.mark.parametrize("separator", [*",;|\t"])
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_NONE])
+def test_no_cell_runs_in_a_spreadsheet(separator: str, quoting: Any, tmp_path: Path) -> None:
+    """Where Excel parted cells at semicolons, the second half of a level ran."""
+    path, levels = tmp_path / "x.csv", [*dict.fromkeys(PARTS)]
+    given = {"a": ["b"] * len(levels), "b": levels, "\ufeff=1": levels, "n": np.arange(len(levels))}
     _published.write(path, given, {}, overwrite=False)
-    cells = pd.read_csv(path, dtype=str, keep_default_na=False)
-    for cell in [*cells.columns, *cells.iloc[:, 0]]:
-        assert cell[0] not in RUN or re.fullmatch(r"[+-]\d+", cell)
+    text = path.read_bytes().decode()
+    assert not text.startswith("\ufeff")
+    csv.field_size_limit(2**24)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, quoting=quoting)
+    cells = {cell.lstrip("\ufeff") for row in rows for cell in row}
+    assert not [x for x in cells if x and x[0] in RUN and not re.fullmatch(r"[+-]\d+", x)]
+    found = _published.read(path)
+    assert found.names == [*given]
+    assert found.columns[1].among(levels).tolist() == found.columns[2].among(levels).tolist()
+    assert found.columns[1].among(levels).tolist() == [*range(len(levels))]
+
+
+@pytest.mark.parametrize("names", [*itertools.combinations(PARTS[:60], 2)][::37])
+def test_no_name_of_a_column_runs_in_a_spreadsheet(names: Any, tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    given = {**{name: ["a"] for name in names}, "n": np.arange(1)}
+    _published.write(path, given, {}, overwrite=False)
+    text = path.read_bytes().decode()
+    for separator in ",;|\t":
+        for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator):
+            assert not [x for x in row if x.lstrip("\ufeff")[:1] and x.lstrip("\ufeff")[0] in RUN]
     assert _published.read(path).names == [*given]
 
 
@@ -253,7 +279,7 @@ def test_a_column_is_in_the_order_in_which_items_appear() -> None:
         Column(["a", "a"], [0, 1]).among(["a", "b"])
 
 
-def test_cells_are_quoted_as_csv_does() -> None:
+def test_cells_are_quoted_as_csv_reads_them() -> None:
     known = Columns([*"abn"], ["string", "string", "integer"])
     rng = random.Random(0)
     for _ in range(2000):
@@ -262,10 +288,14 @@ def test_cells_are_quoted_as_csv_does() -> None:
             for _ in range(4)
         }
         column = Column.of(rng.choices([*texts], k=5))
-        written = formats._csv({"a": column, "b": column}, np.arange(5), known)
-        theirs = io.StringIO(newline="")
-        csv.writer(theirs).writerows([known.names, *zip(column, column, range(5), strict=True)])
-        assert written == theirs.getvalue().encode()
+        written = formats._csv({"a": column, "b": column}, np.arange(5), known).decode()
+        shown = [*map(formats._escaped, column)]
+        rows = [known.names, *([x, x, str(n)] for n, x in enumerate(shown))]
+        assert [*csv.reader(io.StringIO(written, newline=""))] == rows
+        doubled = [text.replace('"', '""') for text in shown]
+        cells = [f'"{x}"' if re.search(r"[^\w .-]", x) else x for x in doubled]
+        lines = ["a,b,n", *(f"{cell},{cell},{n}" for n, cell in enumerate(cells)), ""]
+        assert written == "\r\n".join(lines)
 
 
 # Whoever wrote them
@@ -447,8 +477,12 @@ def test_no_text_of_a_file_runs_in_a_terminal(kind: str, released: Any, tmp_path
         names.append(key)
         part[key] += "\x1b[2J"
         (tmp_path / f"{path.name}.json").write_text(json.dumps(description))
-        with pytest.raises(ValueError, match=r"cannot be read: its field '.*' has other than text"):
+        why = (
+            r"cannot be read: its field '.*' has other than text|cannot be read: it has the format"
+        )
+        with pytest.raises(ValueError, match=why) as caught:
             geomdp.read(tmp_path / path.name)
+        assert str(caught.value).isprintable()
     assert {"label", "unit", "name", "title", "version", "summed", "having"} <= {*names}
     assert len(names) > 20
 

@@ -48,15 +48,15 @@ def test_edited_rows_are_refused(tmp_path: Path) -> None:
 def test_all_readers_know_the_texts_that_spreadsheets_run(path: str) -> None:
     """Each has its own list of their first characters, and no other than the writer's."""
     written = {first for first in CHARACTERS if formats._escaped(first) != first}
-    [listed] = re.findall(r"'[+*](\[[^]]+\])", (ROOT / path).read_text(encoding="utf-8"))
+    [listed] = re.findall(r"\*(\[[=][^]]+\])", (ROOT / path).read_text(encoding="utf-8"))
     assert {first for first in CHARACTERS if re.fullmatch(listed, first)} == written == {*RUN}
 
 
 def test_the_format_lists_the_texts_that_spreadsheets_run() -> None:
     listed = (ROOT / "docs/format.md").read_text(encoding="utf-8")
     [sentence] = re.findall(r"Spreadsheets execute cells that (.+?)\.", listed, re.DOTALL)
-    names = {"tab": "\t", "CR": "\r", "LF": "\n"}
-    found = re.findall(r"`(.)`|\b(tab|CR|LF)\b", sentence)
+    names = {"tab": "\t", "CR": "\r", "LF": "\n", "byte order mark": "\ufeff"}
+    found = re.findall(r"`(.)`|\b(tab|CR|LF|byte order mark)\b", sentence)
     assert {shown or names[name] for shown, name in found} == {*RUN}
 
 

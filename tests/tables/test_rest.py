@@ -16,9 +16,9 @@ import geomdp
 from exact import stated
 from geomdp import GeometricMechanism, accounting, accuracy
 from geomdp._ground import identity
+from geomdp._numerics import scatter
 from geomdp.tables import Design
 from geomdp.tables._facts import layout
-from geomdp.tables._math import scatter
 from geomdp.tables._release import steps
 from geomdp.tables._results import rest as _rest
 from geomdp.tables._results.rest import Rest

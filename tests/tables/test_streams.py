@@ -298,7 +298,7 @@ def test_bad_spans_raise(path: Path) -> None:
                 method(start, stop)
     with pytest.raises(ValueError, match="alpha = 0"):
         stream.interval(0, 1, 0)
-    with pytest.raises(ValueError, match="cells are the levels of 2 counts: give those of 1"):
+    with pytest.raises(ValueError, match="cells are the levels of 2 counts, and a step has 1: "):
         stream.table(cells={"town": ["a", "b"]})
     with pytest.raises(ValueError, match="cells with a column 'step' are not accepted"):
         stream.table(cells={"step": [1]})

@@ -258,7 +258,7 @@ def test_a_file_that_names_a_cell_twice(tmp_path: Path) -> None:
 def test_ranks_need_their_name() -> None:
     budget = accounting.Budget(epsilon=1)
     table = tables.count(pandas.DataFrame({"rank": [1, 2]}), {"rank": [1, 2]})
-    with pytest.raises(ValueError, match="column 'rank' is not accepted"):
+    with pytest.raises(ValueError, match="column named 'rank' is not accepted"):
         table.top(1, epsilon=1, budget=budget)
     assert budget.spent == []
 

@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 
 import geomdp
 from geomdp import GeometricMechanism, accounting, tables
+from geomdp._numerics import scatter
 from geomdp.tables import Design, Hierarchy, Words
 from geomdp.tables._count import counting
 from geomdp.tables._facts import axes, classes, exact_sums, rules
-from geomdp.tables._math import scatter
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 FRAME = pd.DataFrame(

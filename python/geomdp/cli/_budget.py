@@ -21,7 +21,7 @@ def ledger(path: str, make: str, **limits: Any) -> Budget:
     Without them, the options that make one are named.
     """
     if not limits and not os.path.lexists(path):
-        raise FileNotFoundError(errno.ENOENT, f"no such ledger: {make} makes one", path)
+        raise FileNotFoundError(errno.ENOENT, f"no such ledger: make it with {make}", path)
     try:
         return Budget.open(path, **limits)
     except ValueError as error:

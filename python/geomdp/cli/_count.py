@@ -112,7 +112,7 @@ def _ledger(given: argparse.Namespace) -> Any:
     """Return the budget of --budget, a new one if --limit says so."""
     limits = {} if given.limit is None else {"epsilon": given.limit}
     try:
-        return ledger(given.budget, "--limit, as geomdp budget does,", **limits)
+        return ledger(given.budget, "--limit, or geomdp budget", **limits)
     except ValueError as error:
         raise UsageError(re.sub("^epsilon ", "--limit ", str(error))) from None
 

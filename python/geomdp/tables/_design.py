@@ -14,6 +14,7 @@ from geomdp import accounting, accuracy
 from geomdp._ground import identity, parameters
 from geomdp._ground.parameters import Bounds, Integer, Real
 from geomdp._ground.uncopied import unseen
+from geomdp._numerics import scatter
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 from geomdp.tables import plot
 from geomdp.tables._answers import planning
@@ -27,7 +28,6 @@ from geomdp.tables._facts.axes import Levels
 from geomdp.tables._facts.chosen import keys_of, titles
 from geomdp.tables._facts.classes import AtLeast, Classes, has_common
 from geomdp.tables._facts.layout import Layout
-from geomdp.tables._math import scatter
 from geomdp.tables._release.means import SumAndCount
 from geomdp.tables._release.table import Table
 from geomdp.tables._release.top import Searchable
@@ -643,7 +643,9 @@ individual='patient', l0=2)
 
         """
         if self.tables is None:
-            raise ValueError("best parts are those of tables, which this design has not: give some")
+            raise ValueError(
+                "best parts are parts of tables, and this design has none: give tables="
+            )
         return type(self)(**(self._arguments() | {"tables": planning.parts(self, epsilon)}))
 
     def plot(

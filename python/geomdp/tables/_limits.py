@@ -289,7 +289,8 @@ def _check(design: Design, limit: Any, column: Any) -> None:
         )
     if limit != "bounds" and design.individual is None:
         raise ValueError(
-            f"limit = {limit!r} is not accepted without an individual: each record is one"
+            f"limit = {limit!r} is not accepted without an individual, since each record is then "
+            "an individual of its own: give a design with an individual"
         )
     if (limit == "l1") != (design.l1 is not None):
         other = "l0 and linf" if design.l1 is None else "l1, so give limit = 'l1'"

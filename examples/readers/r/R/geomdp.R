@@ -120,9 +120,10 @@ read_geomdp <- function(path, level = 0.95) {
     header = FALSE, skip = 0, colClasses = "character", na.strings = character(0),
     fileEncoding = "UTF-8", check.names = FALSE, strip.white = FALSE, blank.lines.skip = FALSE
   )
-  # The apostrophe before texts that spreadsheets would run; \u... are = + - @ in full width.
-  run <- "^'(?='*[=+@\t\r\n\uff1d\uff0b\uff0d\uff20-])"
-  plain <- function(column) sub(run, "", column, perl = TRUE)
+  # The apostrophe before parts of texts that spreadsheets would run, with any separator; \u... are
+  # = + - @ in full width, and a byte order mark.
+  run <- "(^|[,;|\t\r\n])'(?=['\"]*[=+@\t\r\n\uff1d\uff0b\uff0d\uff20\ufeff-])"
+  plain <- function(column) gsub(run, "\\1", column, perl = TRUE)
   cells <- as.data.frame(lapply(cells, plain))
   names <- vapply(fields, function(field) field$name, "")
   if (!identical(unname(unlist(cells[1, ])), names)) {

@@ -215,7 +215,8 @@ class OfCells(Estimates):
                 found[name] = limit
         if found["at_least"] > found["at_most"]:
             raise ValueError(
-                f"at_least = {at_least} is not accepted with at_most = {at_most}: give at most that"
+                f"at_least = {at_least} is not accepted with at_most = {at_most}: give at_least <= "
+                "at_most"
             )
         return found["at_least"], found["at_most"]
 

@@ -283,7 +283,7 @@ class Estimates:
         A release of chosen `tables` has no such array: use :attr:`frame`.
         """
         if self.design.tables is not None:
-            raise ValueError("counts of chosen tables are not one array: give frame or to_dict")
+            raise ValueError("the counts of chosen tables are not one array: use frame or to_dict")
         return self._values
 
     @cached_property

@@ -60,8 +60,8 @@ def _kept(axis: Axis, depth: int | None) -> NDArray[np.int64]:
         return axis.tree.leaves + axis.rooted[1]
     if axis.hierarchy is None or not 0 <= depth < axis.depths:
         raise ValueError(
-            f"of has the depth {depth} of {axis.label!r}: give its name alone, or a depth that its "
-            "tree has"
+            f"of has the depth {depth} of {axis.label!r}, which has no such depth: give its name "
+            "alone, or a depth of its tree"
         )
     return np.arange(axis.tree.size)[axis.tree.level(depth)]
 

@@ -181,9 +181,10 @@ def check_levels(name: str, series: Any, items: list[Any]) -> None:
     shown, zone = shown_type(series.to_native()), getattr(series.dtype, "time_zone", None)
     if zone is not None and kind is not None and issubclass(kind, date):
         raise ValueError(
-            f"{name} are not accepted: its times have a zone, which levels have not. Take it from "
-            "the column first, with .dt.tz_localize(None) in pandas, .dt.replace_time_zone(None) "
-            "in Polars, or pyarrow.compute.local_timestamp (docs/guides/keys.md)"
+            f"{name} are not accepted: the times of the column have a zone, and levels have none. "
+            "Remove it from the column first, with .dt.tz_localize(None) in pandas, "
+            ".dt.replace_time_zone(None) in Polars, or pyarrow.compute.local_timestamp "
+            "(docs/guides/keys.md)"
         )
     if not _fits(shown, series.dtype, kind):
         raise ValueError(f"{name} are not accepted: give values of its type, {shown}")

@@ -152,7 +152,10 @@ def groups(
         what = "counts are" if bounds is None else "values to sum are"
         raise TypeError(f"{what} a column of a frame: give levels as a mapping of columns")
     if not design._by_columns and design.individual is not None:
-        raise TypeError("levels of one column have no individuals: give a mapping of columns")
+        raise TypeError(
+            "an individual is not accepted beside a list of levels, which is for a single column: "
+            "give levels as a mapping of columns"
+        )
     design, series, records, one = _grouped(design, data, counts, bounds, alone)
     size = len(design._axes.reads)
     columns, people = series[:size], series[size:]

@@ -87,8 +87,8 @@ class Axis:
         if self.hierarchy is not None:
             if margin:
                 raise ValueError(
-                    f"margins {parameters.given(margin[0])} of {label!r} is not accepted, which is "
-                    "a hierarchy: its sums are there"
+                    f"margins {parameters.given(margin[0])} is not accepted for {label!r}, a "
+                    "hierarchy, which has its sums already: give margins for other columns"
                 )
             self.nodes, self.tree = self.hierarchy.nodes, self.hierarchy._tree
             # Where all paths have a blank, there are more columns than depths.

@@ -163,8 +163,8 @@ def blocks(keys: Mapping[Key, Fraction], axes: Sequence[Any], most: int) -> dict
             block = tuple(depth for depth, _ in pairs)
             if block in found:
                 raise ValueError(
-                    f"tables have {parameters.shown(shown(key))}, of which another one has a part: "
-                    "give each combination of depths once"
+                    f"tables have {parameters.shown(shown(key))}, and another table has some of "
+                    "its depths too: give each combination of depths once"
                 )
             found[block] = part * math.prod((share for _, share in pairs), start=Fraction(1))
     return found

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from geomdp._ground import notebook, parameters
 from geomdp._ground.parameters import Integer
+from geomdp._numerics import scatter
 from geomdp.tables._facts.axes import unraveled
-from geomdp.tables._math import scatter
 
 if TYPE_CHECKING:
+    from geomdp._numerics.scatter import Plan
     from geomdp.tables._facts.axes import Axes
-    from geomdp.tables._math.scatter import Plan
 
 #: A threshold, or that of common cells and that of all others; and what users give for it.
 Thresholds: TypeAlias = int | tuple[int, int]

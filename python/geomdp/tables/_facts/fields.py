@@ -18,10 +18,10 @@ import numpy as np
 import geomdp
 from geomdp._ground import parameters
 from geomdp._ground.notebook import many
+from geomdp._numerics import scatter
 from geomdp.tables._columns import levels as _levels
 from geomdp.tables._facts import about, classes, tier_names
 from geomdp.tables._facts.chosen import keys_of
-from geomdp.tables._math import scatter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -510,7 +510,9 @@ def mechanisms_by(
     if mechanism is None:
         return layout.mechanisms_for(epsilon, bounds, tiers=tiers)
     if bounds is not None:
-        raise TypeError("bounds are for epsilon: a mechanism has its own")
+        raise TypeError(
+            "bounds are not accepted with a mechanism, which has its own: give them with epsilon"
+        )
     found = as_mechanism(mechanism, "epsilon=, or a GeometricMechanism")
     if found.sensitivity < layout.sensitivity:
         raise ValueError(

@@ -75,13 +75,18 @@ class Errors:
 
     def of(self, factors: Sequence[float]) -> list[tuple[Fraction | float, Floats, Floats]]:
         """Return for each rate the weights in a sum of the estimates, and how many have them."""
-        by_rate = defaultdict(list)
+        by_rate: dict[Any, list[tuple[Fraction | float, Floats, Floats]]] = defaultdict(list)
+        given = np.asarray(factors)
         for rate, weights, counts in self.parts:
-            values = np.abs(weights @ np.asarray(factors))
-            by_rate[rate].append((values[values > 0], counts[values > 0]))
+            values = np.abs(weights @ given)
+            if not values.all():
+                values, counts = values[values > 0], counts[values > 0]  # noqa: PLW2901
+            by_rate[_key(rate)].append((rate, values, counts))
         found = []
-        for rate, pairs in by_rate.items():
-            values, counts = map(np.concatenate, zip(*pairs, strict=True))
+        for pairs in by_rate.values():
+            rate, values, counts = pairs[0]
+            if len(pairs) > 1:
+                values, counts = map(np.concatenate, list(zip(*pairs, strict=True))[1:])
             # With parts of their own, most tables give one weight alone.
             if values.size > 1:
                 values, which = np.unique(values, return_inverse=True)
@@ -156,7 +161,7 @@ class Errors:
         parts = self.of(factors)
         if not parts:
             return 0.0
-        key = level, tuple((r, *(x.tobytes() for x in more)) for r, *more in parts)
+        key = level, tuple((_key(r), *(x.tobytes() for x in more)) for r, *more in parts)
         if key not in self._shared:
             self._shared[key] = self._reach_of(parts, level)
         return self._shared[key]
@@ -218,6 +223,11 @@ class Errors:
             + [(rate, np.pad(w, ((0, 0), (own, 0))), n) for rate, w, n in other.parts],
             [*self.offs, *other.offs],
         )
+
+
+def _key(rate: Fraction | float) -> Any:
+    """Return what is equal for equal rates: to hash a fraction takes ten times as long."""
+    return rate if isinstance(rate, float) else (rate.numerator, rate.denominator)
 
 
 def kinds(
@@ -347,4 +357,7 @@ def of_weights(rates: Iterable[Fraction | float]) -> float:
 
 def limited(rate: Fraction | float) -> float:
     """Return the rate, or the greatest one that counts."""
-    return float(min(rate, MOST))
+    try:
+        return min(float(rate), MOST)
+    except OverflowError:
+        return MOST

@@ -63,6 +63,7 @@ def _paged(said: Said, rows: bytes, description: bytes) -> bytes:
     """Return a page of the bytes of a CSV file and of its description."""
     if said.rows > _page.MOST_ROWS:
         raise ValueError(
-            f"a page of {said.rows} rows is not accepted: at most {_page.MOST_ROWS}; save CSV"
+            f"a page of {said.rows} rows is not accepted: give at most {_page.MOST_ROWS}, or "
+            "save the table as CSV or Parquet"
         )
     return _page.page(rows, description, said.answers())

@@ -6,9 +6,7 @@ of columns, and opens no file.
 
 from __future__ import annotations
 
-import csv
 import io
-import operator
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -42,13 +40,17 @@ _TYPES = {
 }
 #: A design of numpy's arrays has no more.
 _MOST_COLUMNS = 100
-#: The start of text that spreadsheets run, behind any apostrophes; numbers start alike. The last
-#: four are = + - @ in full width. The page's script and the readers in examples/ have this list.
-_FIRST = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
-_RUN, _STARTS = re.compile(f"'*[{re.escape(_FIRST)}]"), frozenset(f"'{_FIRST}")
-_first = operator.itemgetter(slice(1))
-#: A cell that has one is quoted.
-_MARKS = ',"\r\n'
+#: The start of text that spreadsheets run, behind any quotes and apostrophes; numbers start alike.
+#: The last five are = + - @ in full width, and a byte order mark, which they leave out.
+_FIRST = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20\ufeff"
+#: A spreadsheet may part cells at any of these, so that each part of a text is judged. The readers
+#: in examples/ have both patterns.
+_PART, _RUNS = r"(^|[,;|\t\r\n])", f"['\"]*[{re.escape(_FIRST)}]"
+_BEFORE, _MARKED = re.compile(f"{_PART}(?={_RUNS})"), re.compile(f"{_PART}'(?={_RUNS})")
+#: Whether any of several texts, with a 0 between them, has such a part.
+_SOME = re.compile(_PART.replace("[", "[\0") + _RUNS)
+#: A cell that has one is quoted, so that no other separator parts it.
+_MARK = re.compile(r"[^\w .-]")
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 _OTHER_COLUMNS = "it has other columns than its description"
 
@@ -157,21 +159,16 @@ def _csv(levels: Mapping[str, Column], counts: NDArray[np.int64], columns: Colum
 
 
 def _quoted(texts: list[str]) -> list[str]:
-    """Return texts as cells of a row of several, as the module `csv` writes it."""
-    whole = "".join(texts)
-    if not any(mark in whole for mark in _MARKS):
+    """Return texts as cells of a row of several; those of letters and digits need no quotes."""
+    if not _MARK.search("".join(texts)):
         return texts
-    return [
-        '"' + text.replace('"', '""') + '"' if any(mark in text for mark in _MARKS) else text
-        for text in texts
-    ]
+    return ['"' + text.replace('"', '""') + '"' if _MARK.search(text) else text for text in texts]
 
 
 def _header(names: Sequence[str]) -> bytes:
     """Return the first row of a CSV file."""
-    text = io.StringIO(newline="")
-    csv.writer(text).writerow(map(_escaped, names))
-    return text.getvalue().encode()
+    row = ",".join(_quoted([*map(_escaped, names)])) or '""'  # An empty line is no row.
+    return f"{row}\r\n".encode()
 
 
 def _check_rows(rows: bytes) -> None:
@@ -211,9 +208,7 @@ def texts(levels: Sequence[Any]) -> list[str]:
 
 def _each(change: Callable[[str], str], texts: list[str]) -> list[str]:
     """Return texts after a change of those that spreadsheets may run, or that look like these."""
-    if _STARTS.isdisjoint(map(_first, texts)):
-        return texts
-    return [change(text) if text[:1] in _STARTS else text for text in texts]
+    return [*map(change, texts)] if _SOME.search("\0".join(texts)) else texts
 
 
 def _text(level: Any) -> str:
@@ -225,13 +220,12 @@ def _text(level: Any) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return text that spreadsheets do not run: with an apostrophe before it where they would."""
-    runs = _RUN.match(text) and not _NUMBER.fullmatch(text)
-    return f"'{text}" if runs else text
+    """Return text that spreadsheets do not run: with an apostrophe before parts that they would."""
+    return text if _NUMBER.fullmatch(text) else _BEFORE.sub(r"\1'", text)
 
 
 def _unescaped(cell: str) -> str:
-    text = cell[1:] if cell.startswith("'") and _RUN.match(cell) else cell
+    text = _MARKED.sub(r"\1", cell)
     if _escaped(text) != cell:
         raise ValueError("a cell starts like a formula")
     return text

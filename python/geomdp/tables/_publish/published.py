@@ -159,7 +159,7 @@ def _encoded(
     }
     rows = kind.write(made, counts, known)
     if len(rows) > _MOST_ROWS:
-        raise ValueError(f"a file of {len(rows)} bytes is not accepted: at most {_MOST_ROWS}")
+        raise ValueError(f"a file of {len(rows)} bytes is not accepted: give at most {_MOST_ROWS}")
     text = _json(description | {"bytes": len(rows), "hash": _digest(rows), "geomdp": facts})
     if page is None or kind.holds is None:
         return rows, text
@@ -364,7 +364,7 @@ def _opened(path: Path) -> io.BufferedReader:
 def _whole(file: BinaryIO, what: str, most: int) -> bytes:
     """Return the bytes of a file, if there are no more than this."""
     if (size := file.seek(0, io.SEEK_END)) > most:
-        raise ValueError(f"{what} of {size} bytes is not accepted: at most {most}")
+        raise ValueError(f"{what} of {size} bytes is not accepted: give at most {most}")
     file.seek(0)
     return file.read(size)
 
@@ -398,7 +398,7 @@ def _check_size(text: bytes) -> None:
     if len(text) > _MOST_TEXT or values > MOST_VALUES:
         raise ValueError(
             f"a description of {len(text)} bytes and {values} values is not accepted: "
-            f"at most {_MOST_TEXT} and {MOST_VALUES}"
+            f"give at most {_MOST_TEXT} and {MOST_VALUES}"
         )
 
 

@@ -20,6 +20,7 @@ from geomdp._ground import identity as _identity
 from geomdp._ground import notebook, parameters
 from geomdp._ground.identity import Identity
 from geomdp._noise import Noise, exact_loss
+from geomdp._numerics import scatter
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 from geomdp.mechanism import rehearse as rehearse_noise
 from geomdp.tables._answers.estimates import check_bounded, workload_of
@@ -28,7 +29,6 @@ from geomdp.tables._facts import about as _about
 from geomdp.tables._facts import layout
 from geomdp.tables._facts.classes import Classes, Thresholds
 from geomdp.tables._facts.exact_sums import all_nodes, check_size, received, sent
-from geomdp.tables._math import scatter
 from geomdp.tables._math.workload import may_answer_nothing
 from geomdp.tables._results import rest as _rest
 from geomdp.tables._results.groups import NoisyGroups, threshold

@@ -230,7 +230,10 @@ class Table(Searched):
 
         """
         if shares is not None and mechanism is not None:
-            raise TypeError("shares are for epsilon: a mechanism is the same for all depths")
+            raise TypeError(
+                "shares are not accepted with a mechanism, which is the same for all depths: give "
+                "them with epsilon"
+            )
         design = self._design if shares is None else self._design.with_shares(shares)
         how: dict[str, Any] = {**publishing, "bounds": bounds, "count_id": self._count_id}
         if tiers is not None:

@@ -13,7 +13,7 @@ from geomdp._ground import decimals, parameters
 from geomdp._ground.notebook import many
 from geomdp._ground.parameters import Integer, Real
 from geomdp._ground.uncopied import Withheld, unseen
-from geomdp._noise import Noise, errors_of, exact_loss
+from geomdp._noise import errors_of, exact_loss
 from geomdp.mechanism import GeometricMechanism, as_mechanism, top_among
 from geomdp.tables._columns.native import Coded, Library
 from geomdp.tables._math import largest
@@ -23,13 +23,9 @@ from geomdp.tables._release.publishing import publish
 from geomdp.tables._results.released import Released
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from matplotlib.axes import Axes
 
-    from geomdp._ground.identity import Identity
     from geomdp.tables._facts.layout import Layout
-    from geomdp.tables._math.products import Block
     from geomdp.tables._release.steps import Publishing
 
 
@@ -62,19 +58,9 @@ class Top(Released):
 
     __slots__ = ("_cells",)
 
-    def __init__(
-        self,
-        design: Layout,
-        mechanisms: Mapping[Block, Noise],
-        label: str | None,
-        library: Library | None,
-        *,
-        cells: NDArray[np.int64],
-        identity: Identity,
-        about: Mapping[str, str] | None = None,
-    ) -> None:
-        ranks = np.arange(1, cells.size + 1)
-        super().__init__(design, mechanisms, label, library, ranks, identity=identity, about=about)
+    def __init__(self, *facts: Any, cells: NDArray[np.int64], **more: Any) -> None:
+        known: Any = *facts, np.arange(1, cells.size + 1)
+        super().__init__(*known, **more)
         self._cells = cells
 
     @property
@@ -280,7 +266,8 @@ class Searched(Withheld):
         number = mechanism.sensitivity // steps(design)
         if RANK in design.levels:
             raise ValueError(
-                f"a column {RANK!r} is not accepted, since the ranks have it: rename it"
+                f"a column named {RANK!r} is not accepted, since that is the column of ranks: "
+                "rename it"
             )
         how: dict[str, Any] = dict(publishing)
         mechanisms = {design.blocks[-1]: mechanism}

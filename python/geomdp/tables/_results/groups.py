@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from geomdp import accuracy
 from geomdp._ground import notebook, parameters
 from geomdp._ground.parameters import Integer, Real
+from geomdp._numerics import scatter
 from geomdp.tables._answers.answers import Answers
 from geomdp.tables._answers.cells import OfCells
-from geomdp.tables._columns.native import Coded, Library
+from geomdp.tables._columns.native import Coded
 from geomdp.tables._facts import classes, counted, rounding
 from geomdp.tables._facts.classes import Classes, Thresholds
-from geomdp.tables._math import ends, scatter, thresholds
+from geomdp.tables._math import ends, thresholds
 from geomdp.tables._pictures import charts
 from geomdp.tables._publish.page import shown
 from geomdp.tables._results import empty
@@ -26,15 +27,11 @@ from geomdp.tables._results.released import Released
 from geomdp.tables._results.rest import Rest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from matplotlib.axes import Axes
 
-    from geomdp._ground.identity import Identity
     from geomdp._noise import Noise
     from geomdp.tables._facts.axes import Axis
     from geomdp.tables._facts.layout import Layout
-    from geomdp.tables._math.products import Block
 
 _Ints: TypeAlias = NDArray[np.int64]
 _ENDS = ("lower", "upper")
@@ -45,7 +42,7 @@ class NoisyGroups(Released):
 
     ``Table.release(at_least=...)`` makes one, and :func:`geomdp.read` reads one from a file. Empty
     cells of the design may be among the groups, as if all cells had got noise
-    (``docs/proofs.md``, section 21), so the choice of those that appear costs no privacy;
+    (``docs/proofs.md``, section 22), so the choice of those that appear costs no privacy;
     :meth:`Design.spurious` gives the expected number of empty ones. The object contains no exact
     counts.
 
@@ -65,21 +62,13 @@ class NoisyGroups(Released):
 
     def __init__(
         self,
-        design: Layout,
-        mechanisms: Mapping[Block, Noise],
-        label: str | None,
-        library: Library | None,
-        counts: NDArray[np.int64],
-        *,
+        *facts: Any,
         cells: NDArray[np.int64],
         at_least: Thresholds,
-        identity: Identity,
-        rounded: int | None = None,
         rest: Rest | None = None,
-        about: Mapping[str, str] | None = None,
+        **more: Any,
     ) -> None:
-        known = design, mechanisms, label, library, counts
-        super().__init__(*known, identity=identity, rounded=rounded, about=about)
+        super().__init__(*facts, **more)
         # With a row for the rest, its count is the last one.
         self._cells, self._at_least, self._rest = cells, at_least, rest
 
@@ -367,7 +356,10 @@ class NoisyGroups(Released):
 def threshold(design: Layout, at_least: Any, mechanism: Noise) -> Thresholds:
     """Return a threshold or two, unless this design or mechanism takes none."""
     if mechanism.bounds is not None:
-        raise ValueError("bounds are not accepted with at_least, which needs noise without them")
+        raise ValueError(
+            "bounds are not accepted with at_least, whose threshold is for noise without bounds: "
+            "release without bounds"
+        )
     if design.signed:
         raise ValueError(
             f"at_least is not accepted for sums of values that may be negative (bounds = "

@@ -439,12 +439,15 @@ class Stream:
         if cells is None:
             cells = {"cell": range(counts[0].size)} if counts.ndim > 1 else {}
         if "step" in cells:
-            raise ValueError("cells with a column 'step' are not accepted: it has the steps")
+            raise ValueError(
+                "cells with a column 'step' are not accepted, since that is the column of steps: "
+                "rename it"
+            )
         design = Design({"step": range(first, last), **cells})
         if design.cells != counts.size:
             raise ValueError(
-                f"cells are the levels of {many(design.cells // (last - first), 'count')}: "
-                f"give those of {counts[0].size}"
+                f"cells are the levels of {many(design.cells // (last - first), 'count')}, and a "
+                f"step has {counts[0].size}: give the levels of these"
             )
         label = f"steps {first} to {last - 1} of a stream"
         mechanisms = dict.fromkeys(design.blocks, self._mechanism)

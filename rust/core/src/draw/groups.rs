@@ -472,8 +472,9 @@ mod tests {
             let mut points = Points::new(2, i64::MAX - 1, parts, mean).unwrap();
             points.draw(&noise, &key, words).unwrap()
         };
-        let (values, places) = draw(400, 3);
-        assert!((200..400).contains(&values.len()), "{}", values.len());
+        let (values, places) = draw(4000, 3);
+        // More than a piece.
+        assert!((CHUNK + 1..4000).contains(&values.len()), "{}", values.len());
         assert_eq!(places.len(), 3 * values.len());
         assert!(values.iter().all(|&value| value >= i64::MAX - 1));
         assert!(values.contains(&i64::MAX) && values.contains(&(i64::MAX - 1)));
@@ -486,7 +487,7 @@ mod tests {
             .map(|&above| (i64::MAX - 1).saturating_add_unsigned(above));
         assert!(capped.eq(values.iter().copied()));
         // More parts have these points first.
-        let (more, others) = draw(500, 3);
+        let (more, others) = draw(4500, 3);
         assert_eq!(more[..values.len()], values[..]);
         assert_eq!(others[..places.len()], places[..]);
         assert_eq!(draw(0, 3).0.len(), 0);

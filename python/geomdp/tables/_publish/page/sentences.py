@@ -221,7 +221,7 @@ def _limits(facts: Mapping[str, Any]) -> str:
     elif (l0, linf) == (1, 1):
         kept = "is counted at most once"
     else:
-        times = "once" if linf == 1 else f"at most {linf} times"
+        times = "at most once" if linf == 1 else f"at most {linf} times"
         kept = f"is counted in at most {many(l0, 'cell')}, {times} in each"
     if facts["individual"] is None:
         told = f"The publisher states that each individual {kept}."

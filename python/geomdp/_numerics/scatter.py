@@ -2,7 +2,7 @@
 
 Occupied cells get noise whose tail is right at any distance. Independently of the data, a Poisson
 number of points falls on uniform places of the domain, and those on empty cells appear with the
-noise that a threshold would leave them (``docs/proofs.md``, section 21). So the time is that of the
+noise that a threshold would leave them (``docs/proofs.md``, section 22). So the time is that of the
 occupied cells, and of the empty cells that appear.
 
 A plan states both, in public numbers. :func:`reach` and :func:`points` draw.
@@ -106,7 +106,7 @@ class Plan(NamedTuple):
 def plan_of(rate: Fraction, classes: tuple[tuple[int, int], ...]) -> Plan:
     """Return the plan for classes of a number of places and a threshold, or refuse it.
 
-    (C1) and (C2) are conditions of ``docs/proofs.md``, section 21.
+    (C1) and (C2) are conditions of ``docs/proofs.md``, section 22.
     """
     noise = _noise(rate)
     return noise._replace(classes=tuple(_class(noise, *each) for each in classes))
