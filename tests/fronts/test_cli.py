@@ -1189,6 +1189,41 @@ def test_columns_get_sums_and_a_row_for_all_other_values(main: Main, visits: lis
     check_refused(main(*again, *more, "--other", "sex", "x"), 2, "twice for the same NAME")
 
 
+def test_words_are_counted_without_a_list(main: Main) -> None:
+    typed = ["weather"] * 900 + ["news"] * 700 + ["Capital"] * 300 + ["zqk"] * 2
+    rows = "".join(f"{n % 1000},{word}\n" for n, word in enumerate(typed))
+    Path("log.csv").write_text(f"who,query\n{rows}")
+    Path("list.txt").write_text("weather\nsport\n")
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    command = ["count", "log.csv", "out.csv", "--by", "query", "--words", f"{letters}:20"]
+    people = ["--individual", "who", "--l0", "2", "--epsilon", "1", "--people", "1000"]
+    groups = ["--spurious", "1/2", "--common", "list.txt", "--other", "query", "(other)"]
+    assert main(*command, *people, *groups) == SILENT
+    read = geomdp.read("out.csv")
+    words = tables_.Words(letters, 20, common=["weather", "sport"])
+    design = tables_.Design({"query": words}, individual="who", l0=2, other={"query": "(other)"})
+    assert read.design == design
+    assert read.at_least == design.threshold(1, Fraction(1, 2))
+    assert {"weather", "news", "(other)"} <= {*read.to_dict()}
+    again = ["count", "log.csv", "again.csv", *command[3:], *people]
+    assert main(*again, "--at-least", "200") == SILENT
+    assert geomdp.read("again.csv").at_least == 200
+    for wrong, said in [
+        (people[:-2], "levels of 'query' are a rule"),
+        ([*people, "--at-least", "3"], "empty cells may reach"),
+        ([*people, "--at-least", "200", "--spurious", "1"], "instead of --at-least"),
+        (["--tiers", "a", "1", "--tiers", "b", "2", "--spurious", "1"], "--spurious is for"),
+        ([*people, "--spurious", "0"], "--spurious"),
+    ]:
+        check_refused(main(*command[:2], "third.csv", *command[3:], *wrong), 2, said)
+    for text, said in [("abc", "is not ALPHABET:N"), ("a:20", "alphabet"), ("aab:9", "alphabet"),
+                       ("ab:0", "longest"), ("ab:9999", "longest")]:  # fmt: skip
+        wrong = [*command[:2], "third.csv", *command[3:-1], text, *people, "--spurious", "1"]
+        check_refused(main(*wrong), 2, said)
+    no_words = ["--by", "query", "--levels", "list.txt", "--common", "list.txt"]
+    check_refused(main("count", "log.csv", "third.csv", *no_words, *people), 2, "--common is for")
+
+
 def test_levels_named_like_totals_are_refused_unless_they_are_none(main: Main) -> None:
     Path("in.csv").write_text("town,n\nTotal,7\nOslo,5\n")
     command = ["count", "in.csv", "out.csv", "--counts", "n", "--epsilon", "60"]

@@ -171,6 +171,20 @@ def test_points_of_a_class_fall_on_each_of_its_cells_once() -> None:
     assert alone.cells(0, range(len(cells))) == [*range(len(cells))]
 
 
+def test_common_words_stand_beside_ids_of_64_bits() -> None:
+    """A length beyond int64 is none for Python: fuzzing found it."""
+    words = Words(LETTERS, 40, common=["the", "noise"])
+    design = Design({"word": words, "id": range(-(2**63), 2**63)})
+    at_least = design.threshold(epsilon=1)
+    both = classes.Classes(design._axes, at_least)
+    assert both.places == (2**65, words.size * 2**64)
+    [last] = both.cells(0, [2**65 - 1])
+    assert last == words.place("noise") * 2**64 + 2**64 - 1
+    assert both.least(np.array([last, last + 1], object)).tolist() == [*at_least]
+    noisy = design.count(FRAME).release(epsilon=1, at_least=at_least)
+    assert {("the", 7), ("noise", -5), ("zebra", 2**40)} <= {*noisy.to_dict()}
+
+
 def test_points_on_texts_that_are_no_words_are_dropped() -> None:
     words = Words("\u0301ae", 2)
     all_cells = classes.Classes(Design({"word": words})._axes, 5)

@@ -20,6 +20,7 @@ from geomdp.cli._arguments import (
     positive,
     refusing,
     shared,
+    whole,
 )
 from geomdp.cli._budget import ledger
 from geomdp.cli._delimited import DataError
@@ -104,6 +105,7 @@ def _publishing(given: argparse.Namespace) -> dict[str, Any]:
                     raise
     how = {"label": given.label, "rounded": given.rounded, "about": said or None}
     how |= {"bounds": given.bounds, "save": files or given.target, "at_least": given.at_least}
+    how |= {} if given.people is None else {"people": given.people}
     how |= {"tiers": tiers} if tiers else {"epsilon": given.epsilon}
     return {**how, "budget": None if given.budget is None else _ledger(given)}
 
@@ -267,6 +269,12 @@ This needs geomdp[tables] and pandas, Polars or PyArrow.""",
             "N",
             "publish groups alone: those that at most N empty ones are expected to be among",
             {"type": positive},
+        ),
+        "--people": Option(
+            "N",
+            "with --at-least or --spurious, a public number of individuals, whose cells the time "
+            "does not tell apart",
+            {"type": whole},
         ),
         "--root": Option(
             "NAME", "a name for the sum of all, for a tree with several nodes at its top"

@@ -66,13 +66,13 @@ class Classes:
         #: On how many places the points of each class fall: all cells are those of the last.
         self.places: tuple[int, ...] = (math.prod(axes.sizes),)
         if len(self.thresholds) > 1:
-            self.places = (math.prod(map(len, self._lists)), *self.places)
+            self.places = (math.prod(self._sizes), *self.places)
 
     @property
-    def _lists(self) -> list[Sequence[int]]:
-        """The places of the cells of the first class, in each column."""
-        sizes = self._axes.sizes
-        return [range(n) if x is None else x for n, x in zip(sizes, self._common, strict=True)]
+    def _sizes(self) -> list[int]:
+        """How many places the cells of the first class have in each column."""
+        both = zip(self._axes.sizes, self._common, strict=True)
+        return [size if own is None else len(own) for size, own in both]
 
     def plan(self, rate: Fraction) -> Plan:
         """Return the plan of noise of a rate, and of points of these classes."""
@@ -108,7 +108,8 @@ class Classes:
     def _listed(self, place: int) -> int:
         """Return the cell at a place of the first class."""
         cell, step = 0, 1
-        for size, own in zip(reversed(self._axes.sizes), reversed(self._lists), strict=True):
-            place, at = divmod(place, len(own))
-            cell, step = cell + own[at] * step, step * size
+        columns = zip(self._axes.sizes, self._sizes, self._common, strict=True)
+        for size, many, own in reversed([*columns]):
+            place, at = divmod(place, many)
+            cell, step = cell + (at if own is None else own[at]) * step, step * size
         return cell
