@@ -163,7 +163,7 @@ def test_check_reports_a_changed_threshold_and_a_file_that_is_none(tmp_path: Pat
 def test_vectors_meet_every_case() -> None:
     """All dtypes, ties, the floor's slot, zero, the last value, each with 1 to 3 own words."""
     digits, met = set(), set()
-    for document in DOCUMENTS.values():
+    for document in (DOCUMENTS[name] for name in DOCUMENTS.keys() - {"groups.json"}):
         plans = {name: check.Plan(plan) for name, plan in document["plans"].items()}
         digits |= {len(plan.digits) for plan in plans.values()}
         for vector in document["vectors"]:

@@ -474,7 +474,11 @@ mod tests {
         };
         let (values, places) = draw(4000, 3);
         // More than a piece.
-        assert!((CHUNK + 1..4000).contains(&values.len()), "{}", values.len());
+        assert!(
+            (CHUNK + 1..4000).contains(&values.len()),
+            "{}",
+            values.len()
+        );
         assert_eq!(places.len(), 3 * values.len());
         assert!(values.iter().all(|&value| value >= i64::MAX - 1));
         assert!(values.contains(&i64::MAX) && values.contains(&(i64::MAX - 1)));
