@@ -938,6 +938,12 @@ LIMITS = [
         of="tables/_release/steps.py:_MOST_PADDED",
     ),
     Limit(
+        "at_least",
+        lambda x: COMMON.spurious(1, (9, x)),
+        *([2**63 - 1], [0, 2**63]),
+        of="tables/_facts/classes.py:_MOST",
+    ),
+    Limit(
         "rate",
         lambda x: TOWNS.count(PEOPLE).release(
             GeometricMechanism(Fraction(x, 10**9), 10**3), at_least=10**7

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 Thresholds: TypeAlias = int | tuple[int, int]
 AtLeast: TypeAlias = Integer | tuple[Integer, Integer]
 _Ints: TypeAlias = NDArray[np.int64]
+_MOST = 2**63 - 1
 
 
 def checked(axes: Axes, at_least: Any) -> Thresholds:
     """Return a threshold, or a pair of them where a column has a list of common levels."""
     if not isinstance(at_least, tuple | list):
-        return parameters.at_least("at_least", at_least, 1)
+        return _checked(at_least)
     if len(at_least) != 2 or not has_common(axes):
         raise ValueError(
             f"at_least with {notebook.many(len(at_least), 'threshold')} is not accepted: give one "
@@ -36,8 +37,15 @@ def checked(axes: Axes, at_least: Any) -> Thresholds:
         )
     if not all(map(parameters.is_integer, at_least)):
         raise TypeError("at_least with others than ints is not accepted: give a pair of ints")
-    common, others = (parameters.at_least("at_least", each, 1) for each in at_least)
+    common, others = map(_checked, at_least)
     return common, others
+
+
+def _checked(at_least: Any) -> int:
+    found = parameters.at_least("at_least", at_least, 1)
+    if found > _MOST:
+        raise ValueError(parameters.refusal("at_least", found, "an int of 64 bits"))
+    return found
 
 
 def said(at_least: Thresholds) -> str:

@@ -120,8 +120,11 @@ class Words(Rule):
         self._alphabet, self._at = alphabet, {x: place for place, x in enumerate(alphabet)}
         if len(self._at) < len(alphabet) or len(alphabet) < 2:
             raise ValueError("alphabet has fewer than two characters, or one twice: give each once")
+        self._longest = parameters.at_least("longest", longest, 1)
         self._shortest = parameters.at_least("shortest", shortest, 1)
-        self._longest = parameters.at_least("longest", longest, self._shortest)
+        if self._shortest > self._longest:
+            wanted = "an int that is no greater than longest"
+            raise ValueError(parameters.refusal("shortest", self._shortest, wanted))
         # At each length, how many words begin with one and the same text.
         self._begun = [1]
         while len(self._begun) <= self._longest and self.size.bit_length() <= MOST_BITS:

@@ -170,7 +170,7 @@ def _check_shown(design: Layout, at_least: Thresholds, mechanism: Noise) -> None
     if (many := math.ceil(sum(each.mean for each in plan.classes))) > _MOST_EMPTY:
         raise ValueError(
             f"at_least = {at_least} is not accepted, which {notebook.many(many, 'empty cell')} may "
-            f"reach: give design.threshold(epsilon), or another threshold for at most {_MOST_EMPTY}"
+            f"reach, of at most {_MOST_EMPTY}: give a greater one, as Design.threshold returns it"
         )
 
 
