@@ -248,7 +248,9 @@ criterion:       ## times of every piece, in Rust: half a minute; minutes with C
 
 ## Files that are made
 
-pictures: develop ## draw the pictures of a release, of composition and of streams
+pictures: develop ## draw the pictures of a release and its page, of composition and of streams
+	bash scripts/install.sh extras site
+	bash scripts/install.sh program chromium
 	$(PY) scripts/draw_pictures.py
 
 requirements: $(VENV) ## write the versions and hashes of all that the tests and linters need

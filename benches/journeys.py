@@ -4,6 +4,13 @@
 
 A call is one of a function of the package, and a change of file is two calls in a row that are of
 functions in different files. Each journey is made once before, so that no import is counted.
+
+The goal for `Table.release` was 325 calls, 17 files and 120 changes, from before it warned of empty
+tables, stated the losses of its noisy counts and kept what it drew. On 28 November 2026 it had 818,
+27 and 263. One rehearsal for each mechanism, no workload where every question has one, and a bound
+that ends where it decides left 494, 24 and 210; it then asked whether epsilon was a percentage,
+with losses that are added up once: 508, 25 and 218. Of these, 120 state losses, 63 find the
+mechanisms and 73 look for empty tables.
 """
 
 import itertools

@@ -4,7 +4,8 @@
 # keep their times until they change, so that Cargo compiles only what did.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-root=$PWD target=${CARGO_TARGET_DIR:-$PWD/target}/wheel
+# Not in CARGO_TARGET_DIR: from a place below the tree Cargo finds .cargo/config.toml.
+root=$PWD target=$PWD/target/wheel
 host=$(rustc -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)
 run() {
     "$root/.venv/bin/maturin" "$@" --out "$root/dist/wheel" >"$target/log" 2>&1 || {

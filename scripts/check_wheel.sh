@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Takes what scripts/build_wheel.sh builds. Installs the wheel into an empty environment and uses it
 # there, with the newest numpy and with the oldest that is promised.
-# With --twice: builds the source distribution again in another directory, and the wheel from it as
-# pip does, with another cargo home, and compares bytes.
+# With --twice: builds both again in another directory, with another cargo home, and compares bytes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -14,23 +13,14 @@ trap 'rm -rf "$empty"' EXIT
 bash scripts/build_wheel.sh
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
 if [ "${1:-}" = --twice ]; then
-    mkdir "$empty/tree" "$empty/cargo" "$empty/again"
+    mkdir "$empty/tree" "$empty/cargo"
     git ls-files -z | xargs -0 cp --parents --no-dereference -t "$empty/tree"
+    ln -s "$PWD/.venv" "$empty/tree/.venv"
     find "$cargo_home" -mindepth 1 -maxdepth 1 -exec ln -s -t "$empty/cargo" {} +
-    host=$(rustc -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)
-    (
-        export PATH="$PWD/.venv/bin:$PATH" CARGO_HOME="$empty/cargo"
-        export "CARGO_TARGET_${host}_RUSTFLAGS=--remap-path-prefix=$empty/cargo=cargo"
-        cd "$empty/tree"
-        maturin sdist --out "$empty/again"
-        python -m pip wheel --no-deps --no-build-isolation --wheel-dir "$empty/again" "$empty"/again/*.gz
-    ) >"$empty/log" 2>&1 || {
-        tail -50 "$empty/log" >&2
-        exit 1
-    }
-    for file in "$empty"/again/*; do
-        cmp "$file" "dist/wheel/$(basename "$file")"
-        echo "built twice, with the same bytes: $(cd "$empty/again" && sha256sum "$(basename "$file")")"
+    CARGO_HOME=$empty/cargo bash "$empty/tree/scripts/build_wheel.sh"
+    for file in dist/wheel/*; do
+        cmp "$file" "$empty/tree/$file"
+        echo "built twice, with the same bytes: $(cd dist/wheel && sha256sum "$(basename "$file")")"
     done
 fi
 "$empty/build/bin/twine" --no-color check --strict dist/wheel/*

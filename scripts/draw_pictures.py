@@ -10,6 +10,7 @@ import html
 import io
 import math
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -224,14 +225,30 @@ def streams() -> None:
 
 
 def release() -> None:
-    """Draw the release of the README, whose examples run for it."""
+    """Draw the release of the README, whose examples run for it; print its table and its page."""
     text = (ROOT / "README.md").read_text()
-    example = text[text.index(">>> import pandas") : text.index("`wards.html`")]
+    example = text[text.index(">>> import pandas") : text.index("The true counts are 0")]
     session: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         exec(doctest.script_from_examples(example), session)
+        screenshot(Path("wards.html").resolve())
+    print(session["noisy"].intervals(alpha=0.05))
     with picture("release", 4.6, 2.2) as figure:  # Readable at the width of a telephone.
         session["noisy"].plot(ax=figure.subplots())
+
+
+def screenshot(path: Path) -> None:
+    """Draw a page as a browser shows it."""
+    from playwright import sync_api  # noqa: PLC0415 (only this picture needs it)
+
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        view = browser.new_page(viewport={"width": 720, "height": 400}, device_scale_factor=2)
+        view.goto(path.as_uri())
+        view.screenshot(path=ROOT / "docs/pictures/page.png", full_page=True)
+        browser.close()
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from geomdp import (
 from geomdp.compat import diffprivlib, opendp_accuracy
 from geomdp.compat.smartnoise import simple_geometric_mechanism as smartnoise
 from geomdp.distribution import CensoredGeometric, TwoSidedGeometric
-from geomdp.keyed import ReleaseKey, check_arguments
+from geomdp.keyed import ReleaseKey
 from geomdp.measurement import (
     AbsoluteDistance,
     AllDomain,
@@ -1085,7 +1085,6 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("function", lambda x: accuracy.unbiased(x, SMALL)),
     ("name", lambda x: ReleaseKey().release(BOUNDED, [1], IDS, name=x)),
     ("part", lambda x: ReleaseKey().release(BOUNDED, [1], IDS, name="n", part=x)),
-    ("ids|column", lambda x: check_arguments({"n": BOUNDED}, x, ["n"])),
     *((names, call) for names, call, _ in NUMBERS),
     *((names, call) for names, call, _ in INTEGERS),
     *(("bounds", call) for call, *_ in PAIRS),

@@ -1,5 +1,7 @@
 """The door to the Rust core, which all other files of the package take it from."""
 
+import numpy as np
+
 from geomdp import _core as core
 
 __all__ = ["core", "kernel"]
@@ -35,3 +37,24 @@ def kernel() -> str:
         for wanted in (True, False)
     )
     return f"{name}: tape by {tape}; has {has}; lacks {lacks}"
+
+
+def _first_calls() -> None:
+    """Make a call of each kind before any other thread can, without randomness.
+
+    The core looks up some names and types of Python once, on the first call that needs them. A
+    process that was forked while another thread did so waited for it for ever.
+    """
+    counts, outs = np.zeros(2, np.int64), [np.zeros(2, np.int64)] * 2
+    mechanism = core.Mechanism((1, 1), None)
+    mechanism.limits("i8")
+    mechanism.certificate("i8", False)
+    core.release_not_private(mechanism, bytes(32), counts, outs[0], 1)
+    core.Folded((1, 1), (0, 2))
+    tiers = core.Tiers([(1, 1), (1, 2)], (0, 1))
+    tiers.certificates()
+    core.tiers_not_private(tiers, [bytes(32)] * 2, counts, outs, 1)
+    core.columns(b"a,n\r\nx,1\r\n")
+
+
+_first_calls()

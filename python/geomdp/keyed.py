@@ -26,7 +26,7 @@ from geomdp.mechanism import GeometricMechanism, as_mechanism, core_of
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-__all__ = ["ReleaseKey", "Release", "check_arguments"]
+__all__ = ["ReleaseKey", "Release"]
 
 #: Arrow's names for the integer types that the core accepts as ids.
 _WIDE = {name: np.dtype(name) for name in ("int64", "uint64")}
@@ -209,7 +209,7 @@ class ReleaseKey:
 
         """
         columns.check_nulls(nulls)
-        check_arguments(mechanisms, ids, columns.names(frame))
+        _check_arguments(mechanisms, ids, columns.names(frame))
         self._check(mechanisms, part)
         parts = [columns.column(frame, name) for name in ids]
         rows = _rows(parts, len(cast(Sized, frame)), part)
@@ -287,7 +287,7 @@ class ReleaseKey:
                 known = list(schema.names if names is None else names)
                 if len(known) != len(schema):
                     raise ValueError(f"names = {known} are not accepted: give {len(schema)}")
-                check_arguments(mechanisms, ids, known)
+                _check_arguments(mechanisms, ids, known)
                 self._check(mechanisms, part)
                 places = {name: place for place, name in enumerate(known)}
                 among = [places[name] for name in ids]
@@ -428,30 +428,10 @@ class Release(Uncopied, Generic[Frame]):
         self.wipe()
 
 
-def check_arguments(
+def _check_arguments(
     mechanisms: Mapping[str, GeometricMechanism], ids: Sequence[str], names: list[str]
 ) -> None:
-    """Check the columns to release and the ids, for an adapter to an engine.
-
-    Parameters
-    ----------
-    mechanisms : dict
-        Maps the names of the columns to release to their mechanisms.
-    ids : sequence of str
-        Columns that together identify each row.
-    names : list of str
-        Names of all columns.
-
-    Examples
-    --------
-    >>> from geomdp import GeometricMechanism, keyed
-    >>> keyed.check_arguments({"n": GeometricMechanism(1.0)}, ["town"], ["town", "n"])
-    >>> keyed.check_arguments({"n": GeometricMechanism(1.0)}, [], ["town", "n"])
-    Traceback (most recent call last):
-        ...
-    ValueError: ids is empty: give at least one column
-
-    """
+    """Check the columns to release and those that identify each row, given all names."""
     if not isinstance(mechanisms, Mapping):
         kind = type(mechanisms).__name__
         raise TypeError(f"mechanisms has type {kind}: give a dict from column names to mechanisms")

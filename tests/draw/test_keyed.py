@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from geomdp import GeometricMechanism, _core, keyed
-from geomdp.keyed import Release, ReleaseKey, check_arguments
+from geomdp.keyed import Release, ReleaseKey, _check_arguments
 
 #: Two draws at this scale are equal with probability at most 5e-13; among 10^6 pairs, 5e-7.
 WIDE = GeometricMechanism.from_scale(1e12)
@@ -588,5 +588,5 @@ def test_invalid_columns_raise(
     mechanisms: Any, ids: Any, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        check_arguments(mechanisms, ids, NAMES)
-    check_arguments({"n": WIDE}, ("id", "place"), NAMES)
+        _check_arguments(mechanisms, ids, NAMES)
+    _check_arguments({"n": WIDE}, ("id", "place"), NAMES)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
 
@@ -35,6 +36,7 @@ from geomdp.accuracy import simultaneous_accuracy
 from geomdp.distribution import CensoredGeometric
 from geomdp.tables import plot
 from geomdp.tables._pictures import charts
+from geomdp.tables.streams import Stream
 from test_documents import run
 
 mpl.use("Agg")
@@ -562,10 +564,14 @@ def test_names_without_room_are_shortened_or_left_out(height: float) -> None:
         draw(WIDE, counts * 24, **{names_of: names}, ax=axes)
         texts = side(axes, "y")
         assert len(texts) == 24 if height == 9 else 2 <= len(texts) <= 8
-        # The first letters of every k-th.
+        # The first and last letters of every k-th.
         for text, name in zip(texts, names[:: math.ceil(24 / len(texts))], strict=True):
             assert len(text) > 20
-            assert text == name[: len(text) - 1] + "…"
+            # Names differ at their ends, too.
+            start, _, end = text.partition("…")
+            assert name.startswith(start)
+            assert end == name[len(name) - len(end) :]
+            assert len(end) == len(text) // 3
 
 
 def test_figure_has_room_for_all_names() -> None:
@@ -666,8 +672,12 @@ def test_table_shows_every_count_and_its_accuracy(ax: Axes) -> None:
     assert side(ax, "y") == ["x", "y"]
     assert side(ax, "x") == ["a", "b", "c"]
     reach = simultaneous_accuracy(GeometricMechanism(1e-4), 0.05, n=6)
-    title = f"noisy counts ± {reach:,}, all at once\nepsilon 0.0001, 95% confidence"
-    assert ax.get_title() == title
+    title, how = ax.get_title(loc="left").split("\n", 1)
+    assert title == "Noisy counts"
+    assert " ".join(how.split()) == (
+        f"With 95% confidence, all 6 true counts are within {reach:,} of the numbers. Noise of "
+        "epsilon 0.0001."
+    )
 
 
 def number(text: Text) -> int:
@@ -712,9 +722,9 @@ def test_numbers_contrast_with_their_cells(page: str, least: int) -> None:
     assert page != "site" or {text.get_color() for text in axes.texts} == {PAGES["site"][0]}
 
 
-def test_table_colors_are_those_of_its_range_and_none_at_zero(ax: Axes) -> None:
+def test_table_colors_begin_at_zero_which_has_none(ax: Axes) -> None:
     plot.table(GeometricMechanism(1), [[500, 505, 510]], ax=ax)
-    assert ax.images[0].get_clim() == (500, 510)
+    assert ax.images[0].get_clim() == (0, 510)
     ax.clear()
     plot.table(GeometricMechanism(1), [[-5, 0, 20]], ax=ax)
     (image,) = ax.images
@@ -742,12 +752,13 @@ def test_table_of_many_rows_shows_colors_alone() -> None:
         assert (box.height, box.width) == pytest.approx((height, width), abs=1)
         # Each cell has a pixel or more, so that none is blurred or left out.
         assert axes.images[0].get_interpolation() == "nearest"
-    assert (bar.get_ylabel(), bar.get_ylim()) == ("noisy count", (-10, 109))
+    assert bar.get_ylim() == (-10, 109)
     # A line marks zero beside the colors.
     assert [list(line.get_ydata()) for line in bar.lines if len(line.get_ydata())][-1] == [0, 0]
     design = tables.Design({"age": range(51), "sex": ["f", "m"]})
     axes = design.count(pd.DataFrame({"age": [1], "sex": ["f"]})).release(epsilon=1).plot()
-    assert [other.get_ylabel() for other in axes.figure.axes[1:]] == ["estimate"]
+    assert len(axes.figure.axes) == 2
+    assert axes.images[0].get_clim()[0] == 0
 
 
 # Tables, frames, columns
@@ -774,7 +785,7 @@ PUBLISHED: dict[str, tuple[dict[str, Any], Any, list[str], list[str]]] = {
     "tree": (
         {"levels": {"area": TREE, **LEVELS}},
         "area",
-        ["North", "\N{MIDDLE DOT} A", "\N{MIDDLE DOT} B", "South", "\N{MIDDLE DOT} C"],
+        ["North", "A", "B", "South", "C"],
         [],
     ),
     "three": (
@@ -787,6 +798,25 @@ PUBLISHED: dict[str, tuple[dict[str, Any], Any, list[str], list[str]]] = {
 }
 
 
+def told(axes: Axes) -> tuple[str, str]:
+    """Return the title of a picture with a figure of its own, and the line below it."""
+    figure: Any = axes.figure
+    title = figure.get_suptitle().strip()
+    return title, " ".join(figure.texts[-1].get_text().split())
+
+
+def intervals(axes: Axes) -> Any:
+    """Return the ends of the lines of a picture of rows."""
+    [lines] = axes.collections
+    return np.array(lines.get_segments())[:, :, 0]  # type: ignore[attr-defined]
+
+
+def dots(axes: Axes) -> list[float]:
+    """Return the numbers that a picture of rows shows."""
+    [line] = axes.lines
+    return list(line.get_xdata())  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_noisy_table_draws_its_estimates(name: str) -> None:
     given, by, rows, columns = PUBLISHED[name]
@@ -795,8 +825,8 @@ def test_a_noisy_table_draws_its_estimates(name: str) -> None:
     noisy = design.count(people).release(epsilon=4)
     axes = noisy.plot(by, alpha=0.1)
     assert side(axes, "y") == rows
-    drawn = [label for label in design.levels if axes.get_ylabel() == label]
-    drawn += [label for label in design.levels if columns and axes.get_xlabel() == label]
+    title, how = told(axes)
+    drawn = title.removeprefix("Count by ").split(" and ")
     found = noisy.total(tuple(drawn), alpha=0.1)
     # Pandas 2 makes floats of integers with nulls.
     keys = found[drawn].map(
@@ -806,19 +836,28 @@ def test_a_noisy_table_draws_its_estimates(name: str) -> None:
     if columns:
         assert side(axes, "x") == columns
         wanted = found.loc[[*itertools.product(rows, columns)]]
-        assert [number(text) for text in axes.texts] == wanted["estimate"].round().tolist()
+        shown = wanted["estimate"].clip(0)
+        assert [number(text) for text in axes.texts] == shown.round().tolist()
+        assert [axes.get_ylabel(), axes.get_xlabel()] == drawn
         together = noisy.total(tuple(drawn), alpha=0.1, simultaneous=True)
         together = together.set_index([keys[label] for label in drawn]).loc[wanted.index]
-        reach = math.ceil((together["upper"] - together["estimate"]).max())
-        title = f"estimates ± {reach}, all at once\nepsilon 4, 90% confidence"
-        assert axes.get_title() == title
+        middle = together["estimate"].clip(0)
+        reach = max((together["upper"] - middle).max(), (middle - together["lower"]).max())
+        assert how == (
+            f"Estimates. With 90% confidence, all {len(wanted)} true counts are within "
+            f"{math.ceil(reach)} of the numbers. Noise of epsilon 4."
+        )
     else:
-        wanted = found.loc[[row.removeprefix("\N{MIDDLE DOT} ") for row in rows]]
-        bars = [bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle)]
-        assert close(bars, wanted["estimate"])
-        _, _, ends = errorbar(axes, across=True)
-        assert close(ends, wanted[["lower", "upper"]])
-        assert legend(axes) == ["estimate, epsilon 4, 90% intervals"]
+        wanted = found.loc[rows]
+        shown = wanted["estimate"].clip(0).round()
+        assert dots(axes) == shown.tolist()
+        assert close(intervals(axes), wanted[["lower", "upper"]])
+        assert [number(text) for text in axes.texts] == shown.tolist()
+        assert how == "Dot: estimate. Line: 90% interval. Noise of epsilon 4."
+        weights = [label.get_fontweight() for label in axes.get_yticklabels()]
+        assert weights == [
+            "bold" if name == "tree" and row in ("North", "South") else "normal" for row in rows
+        ]
     texts = shown_texts(axes.figure)  # type: ignore[arg-type]
     width, height = axes.figure.canvas.get_width_height()  # type: ignore[attr-defined]
     assert all(0 <= box.x0 < box.x1 <= width for _, box in texts)
@@ -827,22 +866,77 @@ def test_a_noisy_table_draws_its_estimates(name: str) -> None:
 
 def test_increasing_numbers_are_places_on_the_axis() -> None:
     ages = tables.Design({"age": [0, 18, 65]}).count(pd.DataFrame({"age": [18] * 90}))
-    axes = ages.release(epsilon=1).plot()
+    noisy = ages.release(epsilon=1)
+    axes = noisy.plot()
     assert axes.get_xlabel() == "age"
-    [bars] = [patch for patch in axes.patches if isinstance(patch, StepPatch)]
-    assert bars.get_data().edges.tolist() == [-9, 9, 41.5, 88.5]
+    [line] = axes.lines
+    assert np.asarray(line.get_xdata()).tolist() == [0, 18, 65]
+    assert np.asarray(line.get_ydata()).tolist() == noisy.counts.clip(0).tolist()
+    assert [number(text) for text in axes.texts] == [max(noisy.counts.tolist()[-1], 0)]
+    # More of them have a line with a band.
+    many = tables.Design({"age": range(40)}).count(pd.DataFrame({"age": [18] * 90}))
+    axes = many.release(epsilon=1).plot()
+    assert len(axes.collections) == len(axes.lines) == 1
+    assert told(axes)[1] == "Line: estimate. Band: 95% interval of each. Noise of epsilon 1."
 
 
-def test_an_estimate_below_zero_is_drawn_with_an_interval_above_it() -> None:
+def test_tiers_are_drawn_together_and_named() -> None:
+    wards = tables.Design({"ward": ["Births", "Eyes"]}).count(pd.DataFrame({"ward": ["Eyes"] * 88}))
+    made = wards.release(tiers={"public": "0.1", "researchers": 1})
+    axes = made.plot()
+    assert side(axes, "y") == ["Births", "Eyes"]
+    ends = [
+        np.array(lines.get_segments())[:, :, 0]  # type: ignore[attr-defined]
+        for lines in axes.collections
+    ]
+    for drawn, tier in zip(ends, ["researchers", "public"], strict=True):
+        assert close(drawn, made[tier].intervals(0.05)[["lower", "upper"]])
+    names = [text.get_text().split() for text in axes.texts]
+    assert [name for _, name in names] == ["researchers"] * 2 + ["public"] * 2
+    title, how = told(axes)
+    assert title == "Count by ward, at 2 precisions"
+    assert "researchers has epsilon 1; public has epsilon 0.1. Use the most precise one" in how
+    two = tables.Design({"a": [1], "b": [1]}).count(pd.DataFrame({"a": [1], "b": [1]}))
+    made = two.release(tiers={"public": "0.1", "office": 1})
+    with pytest.raises(ValueError, match="give one column"):
+        made.plot(("a", "b"))
+
+
+def test_a_stream_states_the_epsilon_of_the_whole_stream(tmp_path: Path) -> None:
+    """Not that of a step, which was half of it."""
+    stream = Stream.open(tmp_path / "visits.jsonl", epsilon=1)
+    for day in range(2):
+        stream.release(day, [512, 70][: day + 1])
+    assert told(stream.plot())[1].endswith("Noise of epsilon 1 for the whole stream.")
+
+
+def test_pictures_on_given_axes_leave_the_figure_alone(ax: Axes) -> None:
+    noisy = tables.Design(LEVELS).count(PEOPLE).release(epsilon=1)
+    for by in ("sick", None):
+        ax.clear()
+        assert noisy.plot(by, ax=ax) is ax
+        figure: Any = ax.figure
+        assert not figure.get_suptitle()
+        assert ax.get_title(loc="left").startswith("Count by ")
+        assert not pyplot.get_fignums()
+
+
+def test_long_names_that_differ_stay_different() -> None:
+    long = [f"{'activities nowhere else classified, ' * 5}{n}" for n in range(3)]
+    noisy = tables.Design({"industry": long}).count(pd.DataFrame({"industry": long}))
+    assert len({*side(noisy.release(epsilon=1).plot(), "y")}) == 3
+    assert len({*side(noisy.release(epsilon=1).plot(ax=axes_of_a_figure()), "y")}) == 3
+
+
+def test_an_estimate_below_zero_is_drawn_at_zero_with_the_interval_of_zero() -> None:
     table = tables.Design({"town": [f"t{x}" for x in range(40)]}).count(
         pd.DataFrame({"town": ["t0"]})
     )
     noisy = table.release(epsilon="0.1")
     axes = noisy.plot()
     found = noisy.intervals(0.05)
-    assert found["estimate"].min() < 0
-    _, _, ends = errorbar(axes, across=True)
-    assert close(ends, found[["lower", "upper"]])
+    assert found["estimate"].min() < 0 == min(dots(axes))
+    assert close(intervals(axes), found[["lower", "upper"]])
 
 
 def test_of_many_rows_the_largest_are_drawn() -> None:
@@ -850,15 +944,16 @@ def test_of_many_rows_the_largest_are_drawn() -> None:
     table = tables.Design({"town": towns}).count(pd.DataFrame({"town": towns[:45] * 50}))
     noisy = table.release(epsilon=1)
     axes = noisy.plot()
-    assert axes.get_ylabel() == "town: the 40 largest of 1,000"
+    title, how = told(axes)
+    assert title == "Count by town: the 40 largest of 1,000"
+    assert "95% interval (wider, so that all 1,000 hold at once)" in how
     largest = noisy.total("town").nlargest(40, "estimate", keep="first")
     assert side(axes, "y") == largest["town"].tolist()
     groups = table.release(epsilon=1, at_least=30)
     axes = groups.plot()
     frame = groups.intervals(0.05)
     assert side(axes, "y") == frame["town"].tolist()
-    _, _, ends = errorbar(axes, across=True)
-    assert close(ends, frame[["lower", "upper"]])
+    assert close(intervals(axes), frame[["lower", "upper"]])
     with pytest.raises(ValueError, match=r"^a release without groups has no picture$"):
         table.release(epsilon=1, at_least=10**6).plot()
 
@@ -867,16 +962,14 @@ def test_the_largest_are_drawn_by_name_alone() -> None:
     data = pd.DataFrame({"town": ["x"] * 900 + ["y"] * 500, "sick": ["no"] * 1400})
     top = tables.Design({"town": ["x", "y"], "sick": ["yes", "no"]}).count(data).top(2, epsilon=1)
     axes = top.plot()
-    assert side(axes, "y") == ["x, no", "y, no"]
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("rank", "town, sick")
-    # The first rank has the longest line.
-    [lines] = axes.collections
-    ends = [axes.transData.transform(each)[:, 0] for each in lines.get_segments()]  # type: ignore[attr-defined]
-    first, second = (abs(one - other) for one, other in ends)
-    assert first == pytest.approx(2 * second)
-    assert [line.get_xdata().tolist() for line in axes.lines] == [[1, 2]]  # type: ignore[union-attr]
-    assert axes.get_title() == (
-        f"Counts left out are larger by at most {top.accuracy(0.05)} (95%), epsilon 1"
+    # No mark shows a quantity, since none is published.
+    assert not axes.lines
+    assert not axes.collections
+    assert [text.get_text() for text in axes.texts] == ["1", "x, no", "2", "y, no"]
+    assert told(axes) == (
+        "The 2 largest by town and sick",
+        "In order, as chosen from counts with noise. With 95% confidence, no count left out is "
+        f"larger by more than {top.accuracy(0.05)}. Epsilon 1.",
     )
 
 

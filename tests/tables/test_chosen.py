@@ -14,8 +14,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot
-from matplotlib.container import ErrorbarContainer
-from matplotlib.patches import Rectangle
 
 import geomdp
 from geomdp import tables
@@ -68,17 +66,21 @@ def grouped(counts: np.ndarray) -> NoisyGroups:
 
 
 def bars(axes: Any) -> Shown:
-    """Return the bars of a picture, and the intervals on them."""
-    values = [bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle)]
-    [found] = [each for each in axes.containers if isinstance(each, ErrorbarContainer)]
-    [ends] = found.lines[2]
-    segments = np.array(ends.get_segments())[:, :, 0]  # type: ignore[attr-defined]
-    return dict(zip(map(int, values), map(tuple, segments.tolist()), strict=True))
+    """Return the dots of a picture, and the intervals through them."""
+    [dots], [ends] = axes.lines, axes.collections
+    segments = np.array(ends.get_segments())[:, :, 0]
+    return dict(zip(map(int, dots.get_xdata()), map(tuple, segments.tolist()), strict=False))
+
+
+def as_shown(found: Shown, counts: np.ndarray) -> Shown:
+    """Return the intervals of noisy counts, which pictures show as 0 below it."""
+    return {each: found[max(each, 0)] for each in counts.tolist() if max(each, 0) in found}
 
 
 def stated(axes: Any, counts: np.ndarray) -> Shown:
-    """Return the counts of a heat map, and the intervals by its title."""
-    [reach] = re.findall("± ([0-9,]+), all at once", axes.get_title())
+    """Return the counts of a heat map, and the intervals by what it states."""
+    text = " ".join(axes.figure.texts[-1].get_text().split())
+    [reach] = re.findall("true counts are within ([0-9,]+) of the numbers", text)
     t = int(reach.replace(",", ""))
     return {each: (each - t, each + t) for each in counts.reshape(-1).tolist()}
 
@@ -113,8 +115,10 @@ def rows(frame: pd.DataFrame) -> Shown:
 
 #: The views of noisy counts, those of groups last; they show at least the 40 largest.
 VIEWS: dict[str, Callable[[np.ndarray, Path], Shown]] = {
-    "picture": lambda counts, _: bars(released(ONE, counts).plot()),
-    "heat map": lambda counts, _: stated(released(TWO, counts).plot(), counts),
+    "picture": lambda counts, _: as_shown(bars(released(ONE, counts).plot()), counts),
+    "heat map": lambda counts, _: as_shown(
+        stated(released(TWO, counts).plot(), counts.clip(0)), counts
+    ),
     "plot.table": lambda counts, _: stated(
         plot.table(geomdp.GeometricMechanism(RATE), counts.reshape(-1, 5)), counts
     ),
@@ -185,7 +189,7 @@ def test_a_picture_of_the_largest_has_intervals_that_hold_at_once(
 
     def drawn() -> tuple[list[tuple[float, float]], str]:
         axes = release.plot() if whole else release.plot(by)
-        return [*bars(axes).values()], axes.get_legend().get_texts()[0].get_text()
+        return [*bars(axes).values()], axes.figure.texts[-1].get_text()
 
     def ends(together: bool) -> set[tuple[float, float]]:
         found = (
@@ -201,20 +205,25 @@ def test_a_picture_of_the_largest_has_intervals_that_hold_at_once(
 
     found, label = drawn()
     assert set(found) <= ends(False)
-    assert label == "estimate, epsilon 0.5, 95% intervals"
+    assert label == "Dot: estimate. Line: 95% interval. Noise of epsilon 0.5."
     monkeypatch.setattr(charts, "MOST_ROWS", 1)
     monkeypatch.setattr(charts, "_LARGEST", 1)
     found, label = drawn()
     assert set(found) <= ends(True)
-    assert re.fullmatch(r"estimate, epsilon 0.5, 95% intervals for all \d+ at once", label)
+    assert re.search(r"95% interval \(wider, so that all \d+ hold at once\)", label)
 
 
 def test_pictures_in_the_order_of_levels_have_an_interval_each() -> None:
     axes = RELEASED["ages"].plot()
-    [found] = axes.containers
-    ends = np.array(found.lines[2][0].get_segments())[:, :, 1]
-    assert (ends == RELEASED["ages"].intervals(ALPHA)[["lower", "upper"]].to_numpy()).all()
-    assert axes.get_legend().get_texts()[0].get_text() == "estimate, epsilon 0.5, 95% intervals"
+    [band] = axes.collections
+    corners = band.get_paths()[0].vertices
+    wanted = RELEASED["ages"].intervals(ALPHA)
+    for place, *ends in wanted[["age", "lower", "upper"]].itertuples(index=False):
+        here = corners[corners[:, 0] == place][:, 1]
+        assert [here.min(), here.max()] == ends
+    [line] = axes.lines
+    assert line.get_ydata().tolist() == wanted["estimate"].clip(0).tolist()
+    assert axes.figure.texts[-1].get_text().startswith("Line: estimate. Band: 95% interval of each")
 
 
 def test_every_view_by_noisy_value_is_tested_here() -> None:

@@ -462,9 +462,7 @@ def test_the_interval_of_a_sum_has_the_noise_of_both(epsilons: Any, alpha: float
 def test_tables_with_other_cells_are_not_added() -> None:
     one = FLAT.release(epsilon=1)
     for levels in ({"area": ["A", "B"], "sex": ["f", "m"]}, {"area": ["A", "B", "C"]}):
-        with pytest.raises(
-            (KeyError, ValueError), match=r"other levels of|only one of them has 'sex'"
-        ):
+        with pytest.raises(ValueError, match=r"other levels of|other has no column 'sex'"):
             one.plus(Design(levels).count(PEOPLE).release(epsilon=1))
     with pytest.raises(TypeError, match="give a noisy table"):
         one.plus(FLAT.top(1, epsilon=1))  # type: ignore[arg-type]

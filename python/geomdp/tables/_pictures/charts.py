@@ -1,12 +1,15 @@
-"""Pictures of releases: bars with intervals, heat maps, and those of published tables."""
+"""Pictures of releases: bars with intervals, heat maps, and those of published tables.
+
+Of published tables, one mark shows one number: a dot the number that the page shows, a line its
+interval. The title says what is drawn, and a line below it how to read it.
+"""
 
 from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Iterable, Sequence
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +35,10 @@ _NAMED = 200
 MOST_ROWS, _LARGEST = 60, 40
 #: From this size on, an end is a limit of its type: it is open.
 _OPEN = 2.0**62
+#: The most rows with their numbers beside them, and the most dates with a dot each.
+_WRITTEN, _DOTS = 40, 31
+#: How much of its colour an interval has.
+_FAINT = 0.45
 #: The largest number of rows or columns of a table whose counts are written into it.
 _CELLS = 50
 #: The share of the colour in the cells that have most of it, on which black texts show well.
@@ -166,10 +173,10 @@ def table(
 ) -> Axes:
     """Draw a two-way table of noisy counts, as numbers on a heat map.
 
-    The title shows how far all true counts, if they are within the bounds, are from the noisy ones
-    at once, at level alpha (:func:`geomdp.accuracy.simultaneous_accuracy`), so it holds for the
-    cells that stand out, too. The colours range from the least count to the greatest; with negative
-    counts, 0 has no colour, and those below it are brown.
+    The line below the title says how far all true counts, if they are within the bounds, are from
+    the noisy ones at once, at level alpha (:func:`geomdp.accuracy.simultaneous_accuracy`), so it
+    holds for the cells that stand out, too. The colours begin at 0, which has none; counts below it
+    are brown.
 
     Parameters
     ----------
@@ -180,7 +187,7 @@ def table(
         50 rows or columns. A frame is a pivot of pandas, or has two columns of names before its
         column of counts.
     alpha : number
-        The probability that a true count is further away than the title says.
+        The probability that a true count is further away than the picture says.
     rows, columns : sequence, optional
         The names of rows and columns, of any type, instead of those of a frame; shown as
         in :func:`histogram`. A pandas Index with a name names its axis too. Without names they are
@@ -191,7 +198,7 @@ def table(
     Returns
     -------
     Axes
-        Columns against rows.
+        Columns, whose names stand above, against rows.
 
     Examples
     --------
@@ -225,24 +232,65 @@ def table(
     ]
     mechanism.confidence_interval(counts, alpha)  # Checks the counts and alpha.
     reach = accuracy.simultaneous_accuracy(mechanism, alpha, n=counts.size)
-    stated = _all_within("noisy counts", reach, _of_mechanism(mechanism), alpha)
-    return _draw_table(ax, counts, sides, (y, x), stated=stated, drawn="noisy count")
+    stated = (
+        f"With {_percent(alpha)} confidence, all {counts.size:,} true counts are within {reach:,} "
+        f"of the numbers. Noise of {_of_mechanism(mechanism)}."
+    )
+    axes = _draw_table(ax, counts, sides, (y, x))
+    by = [drawn_by for drawn_by in (y, x) if drawn_by]
+    title = f"Noisy counts by {' and '.join(by)}" if by else "Noisy counts"
+    return drawing.headed(axes, title, stated, own=ax is None)
 
 
 # Published tables
 
 
+class Stated(NamedTuple):
+    """What a picture of a published table states."""
+
+    #: What is counted, as its column is called, and by what.
+    title: str
+    #: The epsilon, and of what.
+    noise: str
+    alpha: Real
+    #: The least that a true count may be.
+    least: float
+
+    @property
+    def confidence(self) -> str:
+        """The confidence of intervals as text."""
+        return _percent(self.alpha)
+
+    def numbers(self, found: NDArray[Any]) -> tuple[Floats, Floats, Floats]:
+        """Return the numbers shown, and ends of intervals that can be drawn.
+
+        What noise carried below the least possible count is shown as that.
+        """
+        estimates, lower, upper = drawing.drawable(
+            "an interval", found.reshape(-1), positive=False
+        ).reshape(found.shape)
+        if (near := np.abs(found) < _OPEN).any():
+            # An open end is drawn as far as the furthest of the others.
+            lower, upper = (x.clip(found[near].min(), found[near].max()) for x in (lower, upper))
+        return np.rint(np.maximum(estimates, self.least)) + 0.0, lower, upper
+
+
+def stated(name: str, labels: Sequence[str], noise: str, alpha: Real, least: float) -> Stated:
+    """Return what a picture of counts by some columns states."""
+    return Stated(f"{name[:1].upper()}{name[1:]} by {' and '.join(labels)}", noise, alpha, least)
+
+
 def published_rows(
     names: Sequence[Any],
-    title: str,
+    label: str,
     ends: Callable[[bool], NDArray[Any]],
-    epsilon: Fraction | float,
-    alpha: Real,
+    stated: Stated,
     *,
     ordered: bool,
+    depths: NDArray[np.int64] | None = None,
     ax: Axes | None,
 ) -> Axes:
-    """Draw estimates and the ends of their intervals for the levels of a column.
+    """Draw estimates and their intervals for the levels of a column: a dot and a line each.
 
     If levels are ordered, dates and increasing numbers are places on the axis. Of more names than
     fit, the largest estimates are drawn, and the title says so. They were chosen by their noise, so
@@ -250,48 +298,76 @@ def published_rows(
     these, and ``ends(False)`` with intervals that hold each.
     """
     drawing.check_axes(ax)
-    days = _days(list(names)) if ordered else None
-    borders = _borders(names) if ordered and days is None else days
-    chosen = borders is None and len(names) > MOST_ROWS
-    found = ends(chosen)
-    estimates, lower, upper = drawing.drawable(
-        "an interval", found.reshape(-1), positive=False
-    ).reshape(found.shape)
-    if (near := np.abs(found) < _OPEN).any():
-        # An open end is drawn as far as the furthest of the others.
-        lower, upper = (x.clip(found[near].min(), found[near].max()) for x in (lower, upper))
-    # True counts are not negative, so that an estimate may lie below its interval.
-    drawn = np.array([estimates, np.clip(estimates, lower, upper), lower, upper])
-    of = f" for all {len(names):,} at once" if chosen else ""
-    style: dict[str, Any] = {
-        "color": VERMILION,
-        "label": f"estimate, epsilon {parameters.text(epsilon)}, {_percent(alpha)} intervals{of}",
-    }
-    fill: dict[str, Any] = {"alpha": 0.4, "color": VERMILION}
-    if borders is not None:
-        axes = drawing.axes(ax)
-        _draw_bins(axes, drawn, borders, style, fill, band=len(names) > STEMS)
-        drawing.number(axes, "y")
-        if days is None:
-            drawing.number(axes, "x")
-        else:
-            drawing.date(axes, getattr(names[0], "tzinfo", None))
-        return drawing.finish(axes, title, "count", loc="best")
+    items = [x.astype("M8[us]").item() if isinstance(x, np.datetime64) else x for x in names]
+    days = ordered and _days(items) is not None
+    if days or (ordered and _borders(items) is not None):
+        return _draw_line(items, label, stated.numbers(ends(False)), stated, days=days, ax=ax)
+    chosen = len(names) > MOST_ROWS
+    middle, lower, upper = stated.numbers(ends(chosen))
+    title, of = stated.title, ""
     if chosen:
-        largest = np.argsort(-drawn[0], kind="stable")[:_LARGEST]
-        title = f"{title}: the {_LARGEST} largest of {len(names):,}"
-        names, drawn = [names[place] for place in largest.tolist()], drawn[:, largest]
-    axes = drawing.axes(ax, 1.5 + 0.25 * len(names))
-    _draw_named(axes, drawn, list(map(_text, names)), style, fill)
-    return drawing.finish(axes, "count", title, loc="lower right")
+        largest = np.argsort(-middle, kind="stable")[:_LARGEST]
+        title += f": the {_LARGEST} largest of {len(names):,}"
+        of = f" (wider, so that all {len(names):,} hold at once)"
+        names = [names[place] for place in largest.tolist()]
+        middle, lower, upper = (each[largest] for each in (middle, lower, upper))
+    texts = list(map(_text, names))
+    labels, places, height = drawing.lines_of(texts)
+    axes = drawing.axes(ax, 1.6 + height)
+    if ax is not None:
+        labels = [drawing.shortened(text, drawing.room(axes)) for text in texts]
+        places, height = np.arange(len(texts), dtype=np.float64), len(texts) - 0.5
+    _draw_marks(axes, places, middle, lower, upper)
+    axes.set_ylim(height, 0 if ax is None else -0.5)
+    drawing.name_rows(axes, places, labels, depths)
+    if len(names) <= _WRITTEN:
+        _write(axes, places, [drawing.in_full(int(each)) for each in middle.tolist()])
+    how = f"Dot: estimate. Line: {stated.confidence} interval{of}. {stated.noise}"
+    return drawing.headed(axes, title, how, own=ax is None)
+
+
+def published_tiers(
+    names: Sequence[Any],
+    ends: Mapping[str, Callable[[bool], NDArray[Any]]],
+    stated: Stated,
+    *,
+    ax: Axes | None,
+) -> Axes:
+    """Draw the same rows at several precisions, the finest first, each named where it is drawn."""
+    drawing.check_axes(ax)
+    count, chosen = len(ends), len(names) > MOST_ROWS // 2
+    found = {tier: stated.numbers(of(chosen)) for tier, of in ends.items()}
+    title, of_all = f"{stated.title}, at {count} precisions", ""
+    if chosen:
+        finest = next(iter(found.values()))[0]
+        largest = np.argsort(-finest, kind="stable")[: _LARGEST // 2]
+        title += f": the {_LARGEST // 2} largest of {len(names):,}"
+        of_all = f" (wider, so that all {len(names):,} of a tier hold at once)"
+        names = [names[place] for place in largest.tolist()]
+        found = {
+            tier: (middle[largest], lower[largest], upper[largest])
+            for tier, (middle, lower, upper) in found.items()
+        }
+    labels = drawing.lines_of(list(map(_text, names)))[0]
+    height = 0.24 * count + 0.16
+    axes = drawing.axes(ax, 1.8 + height * len(names))
+    starts = np.arange(len(names), dtype=np.float64) * height + 0.08
+    for row, (tier, (middle, lower, upper)) in enumerate(found.items()):
+        places: Floats = (starts + 0.24 * (row + 0.5)).astype(np.float64)
+        _draw_marks(axes, places, middle, lower, upper)
+        texts = [f"{drawing.in_full(int(each))}   {tier}" for each in middle.tolist()]
+        _write(axes, places, texts, start=True)
+    axes.set_ylim(height * len(names), 0)
+    drawing.name_rows(axes, starts + 0.12 * count, labels)
+    how = f"Dot: estimate. Line: {stated.confidence} interval{of_all}. {stated.noise}"
+    return drawing.headed(axes, title, how, own=ax is None)
 
 
 def published_table(
     sides: Sequence[Sequence[Any]],
-    titles: tuple[str, str],
+    titles: Sequence[str],
     ends: NDArray[Any],
-    epsilon: Fraction | float,
-    alpha: Real,
+    stated: Stated,
     *,
     ax: Axes | None,
 ) -> Axes:
@@ -303,29 +379,103 @@ def published_table(
             f"the table is of shape {ends.shape[1:]}: give by, one column or two of at most "
             f"{STEPS} levels"
         )
-    reaches = drawn[2] - drawn[0]
+    middle = np.maximum(drawn[0], stated.least)
+    reaches = drawn[2] - middle
     near = reaches < _OPEN
-    reach = math.ceil(reaches[near].max(initial=0))
-    what = "estimates" if near.all() else "estimates that reach no bound"
-    stated = _all_within(what, reach, f"epsilon {parameters.text(epsilon)}", alpha)
+    reach = math.ceil(max(reaches[near].max(initial=0), (middle - drawn[1])[near].max(initial=0)))
+    which = "" if near.all() else " of numbers that reach no bound"
+    how = (
+        f"Estimates. With {stated.confidence} confidence, all {middle.size:,} true counts{which} "
+        f"are within {reach:,} of the numbers. {stated.noise}"
+    )
     names = [list(map(_text, side)) for side in sides]
-    counts = np.rint(drawn[0]).astype(np.int64)
-    return _draw_table(ax, counts, names, titles, stated=stated, drawn="estimate")
+    axes = _draw_table(ax, np.rint(middle).astype(np.int64), names, titles)
+    return drawing.headed(axes, stated.title, how, own=ax is None)
 
 
-def published_names(names: Sequence[Any], title: str, stated: str, *, ax: Axes | None) -> Axes:
-    """Draw names from the first rank, which is the furthest from them, to the last."""
+def published_names(names: Sequence[Any], title: str, how: str, *, ax: Axes | None) -> Axes:
+    """Write names in their order, each with its rank: a list says it best."""
     drawing.check_axes(ax)
-    places, last = np.arange(len(names)), len(names) + 1
-    axes = drawing.axes(ax, 1.5 + 0.25 * len(names))
-    axes.hlines(places, last, places + 1, color="#808080", linewidth=1)
-    axes.plot(places + 1, places, "o", color=BLUE)
-    axes.set_ylim(places[-1] + 0.5, -0.5)
-    axes.set_xlim(last, 0.5)
-    drawing.name(axes, "y", list(map(_text, names)))
-    drawing.number(axes, "x")
-    axes.set_title(stated)
-    return drawing.finish(axes, "rank", title)
+    places = np.arange(len(names))
+    axes = drawing.axes(ax, 1.6 + 0.27 * len(names))
+    texts = drawing.lines_of(list(map(_text, names)), width=70, most=1)[0]
+    for place, text in zip(places.tolist(), texts, strict=True):
+        fonts = drawing.fonts([text])
+        axes.text(0.05, place, f"{place + 1}", ha="right", va="center", color=drawing.QUIET)
+        axes.text(0.08, place, text, va="center", parse_math=False, **fonts)
+    axes.set_ylim(places[-1] + 0.6, -0.6)
+    axes.set_xlim(0, 1)
+    axes.set_axis_off()
+    return drawing.headed(axes, title, how, own=ax is None)
+
+
+def _draw_line(
+    names: Sequence[Any],
+    label: str,
+    numbers: tuple[Floats, Floats, Floats],
+    stated: Stated,
+    *,
+    days: bool,
+    ax: Axes | None,
+) -> Axes:
+    """Draw dots and lines at few dates or numbers, or a line with a band; the last in words."""
+    middle, lower, upper = numbers
+    axes, places = drawing.axes(ax), list(names)
+    band = len(names) > _DOTS
+    if band:
+        axes.fill_between(places, lower, upper, color=BLUE, alpha=_FAINT, linewidth=0)
+        axes.plot(places, middle, color=BLUE, linewidth=1.5)
+        how = f"Line: estimate. Band: {stated.confidence} interval of each. {stated.noise}"
+    else:
+        axes.vlines(places, lower, upper, color=BLUE, alpha=_FAINT, linewidth=5)
+        axes.plot(places, middle, "o", color=BLUE, markersize=5)
+        how = f"Dot: estimate. Line: {stated.confidence} interval. {stated.noise}"
+    low = min(0, float(lower.min()))
+    axes.set_ylim(low * 1.05, max(float(upper.max()), 1) * 1.05)
+    axes.margins(x=0.02)
+    drawing.plain(axes, "y")
+    axes.set_xlabel(label, **drawing.fonts([label]))
+    if days:
+        drawing.date(axes, getattr(names[0], "tzinfo", None))
+    else:
+        drawing.number(axes, "x")
+    axes.annotate(
+        drawing.in_full(int(middle[-1])),
+        (places[-1], middle[-1]),
+        xytext=(8, 0),
+        textcoords="offset points",
+        va="center",
+        color=BLUE,
+        fontweight="bold",
+        annotation_clip=False,
+    )
+    return drawing.headed(axes, stated.title, how, own=ax is None)
+
+
+def _draw_marks(axes: Axes, places: Floats, middle: Floats, lower: Floats, upper: Floats) -> None:
+    """Draw a dot at each number and a line for its interval, with the axis above."""
+    axes.hlines(places, lower, upper, color=BLUE, alpha=_FAINT, linewidth=5)
+    axes.plot(middle, places, "o", color=BLUE, markersize=5.5, clip_on=False)
+    low, high = axes.get_xlim() if len(axes.collections) > 1 else (0.0, 1.0)
+    axes.set_xlim(min(low, float(lower.min())), max(high, 1.02 * float(upper.max())))
+    drawing.plain(axes, "x")
+    axes.xaxis.tick_top()
+
+
+def _write(axes: Axes, places: Floats, texts: Sequence[str], *, start: bool = False) -> None:
+    """Write texts beside the rows, at the right."""
+    for place, text in zip(places.tolist(), texts, strict=True):
+        axes.annotate(
+            text,
+            (1, place),
+            xycoords=("axes fraction", "data"),
+            xytext=(8 if start else 10 + 6 * max(map(len, texts)), 0),
+            textcoords="offset points",
+            ha="left" if start else "right",
+            va="center",
+            annotation_clip=False,
+            **drawing.fonts([text]),
+        )
 
 
 # Bars and cells
@@ -335,12 +485,9 @@ def _draw_table(
     ax: Axes | None,
     counts: NDArray[Any],
     sides: Sequence[list[str]],
-    titles: tuple[str, str],
-    *,
-    stated: str,
-    drawn: str,
+    titles: Sequence[str],
 ) -> Axes:
-    """Draw counts, or estimates, with the names of rows and of columns."""
+    """Draw counts, or estimates, from 0 on, with the names of rows and of columns."""
     height, width = counts.shape
     written = max(height, width) <= _CELLS
     inches = np.array([1 + 0.3 * height, 2 + 0.7 * width])
@@ -350,8 +497,8 @@ def _draw_table(
     # No cell is smaller than a pixel.
     sharp = axes.bbox.height >= height and axes.bbox.width >= width
     values = counts.astype(np.float64)
-    least, most = values.min(), values.max()
-    reaches = (least, most) if least >= 0 else (-max(-least, most), max(-least, most))
+    least, most = min(values.min(), 0), max(values.max(), 1)
+    reaches = (0, most) if least == 0 else (-max(-least, most), max(-least, most))
     image = axes.imshow(
         values,
         _colours(signed=least < 0),
@@ -362,13 +509,18 @@ def _draw_table(
     )
     drawing.name(axes, "y", sides[0])
     drawing.name(axes, "x", sides[1])
-    axes.set_title(stated)
+    axes.xaxis.tick_top()
+    axes.xaxis.set_label_position("top")
+    axes.tick_params(length=0)
     axes.grid(visible=False)
-    drawing.finish(axes, titles[1], titles[0])
+    axes.set_ylabel(titles[0], **drawing.fonts(titles[:1]))
+    axes.set_xlabel(titles[1], **drawing.fonts(titles[1:]))
+    for side in axes.spines.values():
+        side.set_visible(False)
     if not written:
-        bar = axes.figure.colorbar(image, ax=axes, label=drawn)
+        bar = axes.figure.colorbar(image, ax=axes, shrink=0.5, aspect=15)
         drawing.number(bar.ax, "y")
-        if least < 0 and least < most:
+        if least < 0:
             bar.ax.set_ylim(least, most)
             drawing.mark_zero(bar.ax, "y", values)
         return axes
@@ -477,11 +629,6 @@ def _of_mechanism(mechanism: GeometricMechanism) -> str:
 def _percent(alpha: Real) -> str:
     """Return the confidence of intervals as text."""
     return f"{float(100 * (1 - parameters.probability('alpha', alpha))):g}%"
-
-
-def _all_within(what: str, reach: int, of: str, alpha: Real) -> str:
-    """Return the title of a heat map, on which the cells that stand out are chosen by noise."""
-    return f"{what} ± {reach:,}, all at once\n{of}, {_percent(alpha)} confidence"
 
 
 def _counts(name: str, counts: Any) -> arrays.Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 import math
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -25,6 +26,8 @@ Numbers: TypeAlias = Sequence[Real] | NDArray[Any]
 _Location: TypeAlias = Literal["best", "lower right"] | tuple[float, float]
 
 BLUE, VERMILION = "#0072B2", "#D55E00"
+#: The colour of what is less important, on light and dark backgrounds.
+QUIET = "#808080"
 #: The largest number of points drawn as stems; the limit of bars, of the rows and columns of a
 #: table, and about that of points per distribution.
 STEMS, STEPS = 120, 2000
@@ -173,9 +176,109 @@ def name(axes: Axes, which: Literal["x", "y"], names: list[str]) -> None:
     step = math.ceil(2.2 * float(np.ptp(axis.get_view_interval())) / along)
     fit = which == "y" or max(map(len, names)) + 1 <= along / len(names)
     plain = [name.replace("\n", " ") for name in names[::step]]
-    shown = [name if len(name) <= letters else f"{name[: letters - 1]}…" for name in plain]
+    shown = [shortened(name, letters) for name in plain]
     places = range(0, len(names), step)
     axis.set_ticks(places, shown, parse_math=False, rotation=0 if fit else 90, **fonts(shown))
+
+
+def headed(axes: Axes, title: str, how: str, *, own: bool) -> Axes:
+    """Write a title and how to read the picture, from the left edge of a figure of our own.
+
+    Given Axes have both as their title, since the figure may have others.
+    """
+    figure = axes.figure
+    letters = int(axes.bbox.width / figure.dpi * 13) if not own else int(figure.bbox.width / 7.7)
+    title, how = (
+        "\n".join(textwrap.wrap(each, int(letters * part)))
+        for each, part in ((title, 0.8), (how, 1))
+    )
+    if not own:
+        axes.set_title(f"{title}\n{how}", loc="left", parse_math=False, **fonts([title]))
+        return axes
+    # The layout keeps room for the empty lines, on which the other text is.
+    lines, room = title.count("\n") + 1, how.count("\n") + 1
+    figure.suptitle(
+        title + "\n" * room,
+        x=0.015,
+        ha="left",
+        fontsize=13,
+        fontweight="bold",
+        parse_math=False,
+        **fonts([title]),
+    )
+    from matplotlib.transforms import ScaledTranslation  # noqa: PLC0415 (an extra)
+
+    below = ScaledTranslation(0, -(0.07 + 0.22 * lines), figure.dpi_scale_trans)
+    told: dict[str, Any] = {"va": "top", "fontsize": 9.5, "color": QUIET, "parse_math": False}
+    told |= {"transform": figure.transFigure + below, **fonts([how])}
+    figure.text(0.015, 1, how, **told).set_in_layout(False)
+    return axes
+
+
+def plain(axes: Axes, which: Literal["x", "y"]) -> None:
+    """Leave a grid along an axis, with few numbers, and no frame."""
+    for side in axes.spines.values():
+        side.set_visible(False)
+    number(axes, which)
+    axes.grid(visible=True, axis=which, color="#808080", alpha=0.35, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0)
+
+
+def lines_of(
+    names: Sequence[str], width: int = 36, most: int = 3
+) -> tuple[list[str], Floats, float]:
+    """Return names over a few lines, their places from the top in inches, and the whole height.
+
+    Longer ones are cut in the middle, so that the ends, where long names differ, stay.
+    """
+    labels = [
+        "\n".join(textwrap.wrap(shortened(name.replace("\n", " "), width * most - 4), width))
+        or name
+        for name in names
+    ]
+    heights = np.array([0.27 + 0.16 * label.count("\n") for label in labels])
+    return labels, np.cumsum(heights) - heights / 2, float(heights.sum())
+
+
+def room(axes: Axes) -> int:
+    """Return how many letters the names of rows may have beside given Axes."""
+    return max(int(axes.bbox.width / _letter(axes.yaxis) / 2), 5)
+
+
+def shortened(name: str, letters: int) -> str:
+    """Return a name of at most so many letters, cut in the middle."""
+    if len(name) <= letters:
+        return name
+    end = letters // 3
+    return f"{name[: letters - 1 - end]}…{name[len(name) - end :]}"
+
+
+def name_rows(
+    axes: Axes, places: Floats, labels: list[str], depths: NDArray[np.int64] | None = None
+) -> None:
+    """Name rows; those of a tree from the left, each further in than the one it is part of."""
+    axis = axes.yaxis
+    # A line is about a sixth of an inch high.
+    step = math.ceil(len(labels) / 6 * axes.figure.dpi / axes.bbox.height)
+    shown = labels[::step]
+    axis.set_ticks(places[::step].tolist(), shown, parse_math=False, **fonts(shown))
+    axes.tick_params(axis="y", length=0, pad=9)
+    if depths is None or not depths.any():
+        return
+    from matplotlib.transforms import ScaledTranslation  # noqa: PLC0415 (an extra)
+
+    ticks = axis.get_ticklabels()
+    for label, depth in zip(ticks, depths[::step].tolist(), strict=True):
+        label.set_horizontalalignment("left")
+        label.set_fontweight("normal" if depth else "bold")
+    axes.figure.canvas.figure.draw_without_rendering()
+    figure, inch = axes.figure, axes.figure.dpi
+    width = max(label.get_window_extent().width for label in ticks) * 72 / inch
+    axes.tick_params(axis="y", pad=width + 10 * int(depths.max()) + 9)
+    for label, depth in zip(ticks, depths[::step].tolist(), strict=True):
+        inwards = ScaledTranslation(0.14 * depth, 0, figure.dpi_scale_trans)
+        label.set_transform(label.get_transform() + inwards)
 
 
 def finish(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from geomdp._ground import notebook, parameters
 from geomdp._ground.parameters import Integer, Real
 from geomdp.tables._facts import tier_names
+from geomdp.tables._pictures import charts
 from geomdp.tables._release import steps
 from geomdp.tables._release.publishing import publish
 from geomdp.tables._results.noisy_table import NoisyTable
@@ -19,6 +20,8 @@ from geomdp.tables._results.released import rehearse
 if TYPE_CHECKING:
     from fractions import Fraction
     from os import PathLike
+
+    from matplotlib.axes import Axes
 
     from geomdp.tables._facts.layout import Layout
 
@@ -131,6 +134,51 @@ class NoisyTiers(Bundle):
     def epsilon(self) -> Fraction | float:
         """The exact privacy loss of all tiers together for one individual: that of the finest."""
         return self.finest.epsilon
+
+    def plot(self, by: Any = None, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
+        """Draw the same rows at each precision, the finest first, as dots with intervals.
+
+        Of more rows than fit, the largest by the finest tier are drawn, with intervals that hold
+        for all rows of a tier at once, and the picture says so.
+
+        Parameters
+        ----------
+        by : column name, optional
+            The column to draw, summed over all others; by default the first.
+        alpha
+            The probability that an interval misses or, where all hold at once, that any of those
+            of its tier does.
+        ax
+            As in :func:`geomdp.tables.plot.pmf`.
+
+        Returns
+        -------
+        Axes
+            Names from top to bottom against counts.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> table = tables.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
+        >>> axes = table.release(tiers={"public": "0.1", "office": 1}).plot()
+        >>> [label.get_text() for label in axes.get_yticklabels()]
+        ['yes', 'no']
+
+        """
+        first = next(iter(self.finest.design.levels), ()) if by is None else by
+        found = {name: self[name]._drawn(first, alpha) for name in reversed([*self])}
+        sides, labels, _, _ = next(iter(found.values()))
+        if len(labels) != 1:
+            raise ValueError(f"by = {parameters.shown(by)} is not accepted: give one column")
+        noise = "; ".join(
+            f"{name} has epsilon {parameters.text(self[name].epsilon)}" for name in found
+        )
+        stated = self.finest._stated(labels, alpha)._replace(
+            noise=f"Noise: {noise}. Use the most precise one that you have, alone."
+        )
+        ends = {name: each[3] for name, each in found.items()}
+        return charts.published_tiers(sides[0], ends, stated, ax=ax)
 
 
 def release(

@@ -65,12 +65,13 @@ def publish(
         as_budget(budget)
     files = [] if save is None else _files(made(zeros, ids), save)
     taken = _rehearsed(files, rounded)
-    parameters.ask_about_percent(_losses(prepared)[0])
+    cost = _losses(prepared)
+    parameters.ask_about_percent(cost[0])
     if budget is None or save is None:
         if taken is not None:
             raise taken
         if budget is not None:
-            _book(prepared, budget, tiers)
+            _book(prepared, cost, budget, tiers)
         whole = made(draw(), ids)
         return _saved(whole, [] if save is None else _files(whole, save), rounded)
     first = os.fspath(files[0][1])
@@ -86,7 +87,7 @@ def publish(
             left = Left(facts, ids, None)
             place.begin(facts, ids)
             try:
-                _book(prepared, budget, tiers)
+                _book(prepared, cost, budget, tiers)
             except Exception:
                 if not _is_paid(budget, left):
                     place.drop()
@@ -125,10 +126,13 @@ def _losses(
 
 
 def _book(
-    prepared: Sequence[Release], budget: Budget, tiers: tuple[tuple[str, Fraction], ...]
+    prepared: Sequence[Release],
+    cost: tuple[Fraction | float, Counter[Fraction | float]],
+    budget: Budget,
+    tiers: tuple[tuple[str, Fraction], ...],
 ) -> None:
     """Book some releases together, or refuse them."""
-    whole, losses = _losses(prepared)
+    whole, losses = cost
     counts = Counter([whole]) if whole == math.inf else losses
     ids = tuple(each.identity.id for each in prepared)
     how: dict[str, Any] = {"protects": counted.protects(prepared[0].design), "tiers": tiers}

@@ -123,7 +123,7 @@ class Top(Released):
         return accuracy(self.design, len(self), self.mechanism, alpha)
 
     def plot(self, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
-        """Draw the names in their order, and state their :meth:`accuracy`.
+        """Write the names in their order, with ranks, and state their :meth:`accuracy`.
 
         Parameters
         ----------
@@ -135,25 +135,25 @@ class Top(Released):
         Returns
         -------
         Axes
-            Ranks against names.
+            A list.
 
         Examples
         --------
         >>> import pandas as pd
         >>> from geomdp import tables
         >>> table = tables.count(pd.Series(["no"] * 500 + ["yes"] * 900), ["no", "yes"])
-        >>> table.top(1, epsilon=1).plot().get_title()
-        'Counts left out are larger by at most 2 (95%), epsilon 1'
+        >>> [text.get_text() for text in table.top(1, epsilon=1).plot().texts]
+        ['1', 'yes']
 
         """
         share = float(100 * (1 - parameters.significance("alpha", alpha)))
-        stated = f"Counts left out are larger by at most {self.accuracy(alpha):,} ({share:g}%)"
-        return charts.published_names(
-            list(self.to_dict()),
-            ", ".join(self.design.levels),
-            f"{stated}, epsilon {parameters.text(self.epsilon)}",
-            ax=ax,
+        how = (
+            f"In order, as chosen from counts with noise. With {share:g}% confidence, no count "
+            f"left out is larger by more than {self.accuracy(alpha):,}. Epsilon "
+            f"{parameters.text(self.epsilon)}."
         )
+        title = f"The {len(self):,} largest by {' and '.join(self.design.levels)}"
+        return charts.published_names(list(self.to_dict()), title, how, ax=ax)
 
     def __len__(self) -> int:
         return int(self._cells.size)

@@ -267,10 +267,10 @@ class NoisyGroups(Released):
         return self._made(columns)
 
     def plot(self, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
-        """Draw the noisy counts as bars, with their :meth:`intervals`.
+        """Draw the noisy counts as dots, with their :meth:`intervals` as lines.
 
         If there are more than 60 groups, only the largest are drawn, with intervals that hold for
-        all groups at once, and the legend says so.
+        all groups at once, and the picture says so.
 
         Parameters
         ----------
@@ -283,15 +283,16 @@ class NoisyGroups(Released):
         Returns
         -------
         Axes
-            Counts against groups.
+            Groups from top to bottom against counts.
 
         Examples
         --------
         >>> import pandas as pd
         >>> from geomdp import tables
         >>> table = tables.count(pd.Series(["no"] * 500, name="sick"), ["no", "yes"])
-        >>> table.release(epsilon=1, at_least=25).plot().get_ylabel()
-        'sick'
+        >>> axes = table.release(epsilon=1, at_least=25).plot()
+        >>> [label.get_text() for label in axes.get_yticklabels()]
+        ['no']
 
         """
         if not self._values.size:
@@ -300,8 +301,10 @@ class NoisyGroups(Released):
         def ends(together: bool) -> NDArray[Any]:
             return np.stack([self._values, *self._ends(alpha, simultaneous=together)])
 
-        names, title = list(self.to_dict()), ", ".join(self.design.levels)
-        return charts.published_rows(names, title, ends, self.epsilon, alpha, ordered=False, ax=ax)
+        names, labels = list(self.to_dict()), list(self.design.levels)
+        noise = f"Noise of epsilon {parameters.text(self.epsilon)}."
+        stated = charts.stated(self.design.name, labels, noise, alpha, 0)
+        return charts.published_rows(names, "", ends, stated, ordered=False, ax=ax)
 
     def _levels(self) -> dict[str, Coded]:
         """Return the columns of levels."""

@@ -199,14 +199,16 @@ class NoisyTable(Released, Answers):
         return np.moveaxis(found.reshape(shape), 0, place)
 
     def plot(self, by: Any = None, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
-        """Draw the estimates: bars with intervals for one column, a heat map for two.
+        """Draw the estimates: a dot and a line for each row of one column, a heat map for two.
 
-        If a column has more than 60 names, only the largest rows are drawn. Since their noise tends
-        to be large too, they get intervals that hold for all rows at once, and the legend says so.
-        A heat map states one distance that holds for all its cells at once. Dates and increasing
-        numbers are placed on the axis to scale. Margins and the root of a tree are left out, since
-        :meth:`total` gives them; every other node of a tree stands above those that it contains,
-        with a dot for each depth.
+        A dot is the estimate as a whole number, which stands beside it while there are few, and a
+        line its interval; what noise carried below 0 is drawn at 0. If a column has more than 60
+        names, only the largest rows are drawn. Since their noise tends to be large too, they get
+        intervals that hold for all rows at once, and the picture says so. A heat map begins at 0,
+        which has no colour, and states one distance that holds for all its cells at once. Dates and
+        increasing numbers are placed on the axis to scale, and more than 31 of them have a line
+        with a band. Margins and the root of a tree are left out, since :meth:`total` gives them;
+        every other node of a tree stands above those that it contains, and further left.
 
         Parameters
         ----------
@@ -216,21 +218,37 @@ class NoisyTable(Released, Answers):
             The probability that an interval misses or, where all hold at once, that any of them
             does.
         ax
-            As in :func:`geomdp.tables.plot.pmf`.
+            As in :func:`geomdp.tables.plot.pmf`. On given Axes, the title has both lines.
 
         Returns
         -------
         Axes
-            Counts against levels, or the levels of the second column against those of the first.
+            Names from top to bottom against counts, counts against dates or numbers, or the levels
+            of the second column against those of the first.
 
         Examples
         --------
         >>> import pandas as pd
         >>> from geomdp import tables
         >>> table = tables.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
-        >>> table.release(epsilon=0.5).plot().get_ylabel()
-        'sick'
+        >>> axes = table.release(epsilon=0.5).plot()
+        >>> [label.get_text() for label in axes.get_yticklabels()]
+        ['yes', 'no']
 
+        """
+        sides, labels, depths, ends = self._drawn(by, alpha)
+        stated = self._stated(labels, alpha)
+        if len(labels) == 1:
+            return charts.published_rows(
+                sides[0], labels[0], ends, stated, ordered=True, depths=depths, ax=ax
+            )
+        return charts.published_table(sides, labels, ends(True), stated, ax=ax)
+
+    def _drawn(self, by: Any, alpha: Real) -> tuple[list[list[Any]], list[str], Any, Any]:
+        """Return what a picture draws: names by column, its columns, depths of a tree, and ends.
+
+        The last is a function that returns estimates and the ends of intervals, each for itself or
+        all at once.
         """
         self._refuse_chosen("plot()")
         axes = self.design._axes
@@ -238,25 +256,26 @@ class NoisyTable(Released, Answers):
         if not 1 <= len(chosen) <= 2:
             raise ValueError(f"by = {parameters.shown(by)} is not accepted: give one column or two")
         listed = [_listed(axis, whole=len(chosen) == 1) for axis in chosen]
-        sides, titles = [names for _, names in listed], [axis.label for axis in chosen]
-        parameters.level("alpha", alpha)  # Without one there would be no interval.
+        labels = [axis.label for axis in chosen]
         # The rows have all nodes, in another order.
         places = [
-            np.argsort(axis.shown)[nodes] for axis, (nodes, _) in zip(chosen, listed, strict=True)
+            np.argsort(axis.shown)[nodes]
+            for axis, (nodes, _, _) in zip(chosen, listed, strict=True)
         ]
 
         def ends(together: bool) -> NDArray[Any]:
-            _, found = self._totals(titles, alpha, simultaneous=together)
+            _, found = self._totals(labels, alpha, simultaneous=together)
             whole = np.stack([found[name] for name in ("estimate", "lower", "upper")])
             return whole[np.ix_(np.arange(3), *places)]
 
-        if len(chosen) == 1:
-            return charts.published_rows(
-                sides[0], titles[0], ends, self.epsilon, alpha, ordered=True, ax=ax
-            )
-        return charts.published_table(
-            sides, (titles[0], titles[1]), ends(True), self.epsilon, alpha, ax=ax
-        )
+        return [names for _, names, _ in listed], labels, listed[0][2], ends
+
+    def _stated(self, labels: list[str], alpha: Real) -> charts.Stated:
+        """Return what a picture of some columns states."""
+        noise = f"Noise of epsilon {parameters.text(self.epsilon)}."
+        if self._part_of is not None:
+            noise = f"Noise of epsilon {parameters.text(self._part_of)} for the whole stream."
+        return charts.stated(self.design.name, labels, noise, alpha, self._limits[0])
 
     def _columns_without_records(self) -> tuple[list[_axes.Axis], bool]:
         """Return columns of which no record may have a level, and whether none may be counted."""
@@ -355,14 +374,19 @@ def _ordered(levels: list[Any]) -> list[float] | None:
     return places if all(np.diff(places) > 0) else None
 
 
-def _listed(axis: _axes.Axis, *, whole: bool) -> tuple[NDArray[np.int64], list[Any]]:
-    """Return the nodes of a column that a picture has, from top to bottom, and their names."""
+def _listed(
+    axis: _axes.Axis, *, whole: bool
+) -> tuple[NDArray[np.int64], list[Any], NDArray[np.int64] | None]:
+    """Return the nodes of a column that a picture has, from top to bottom, their names and depths.
+
+    Only those of a whole tree have depths.
+    """
     tree, seen = axis.tree, {} if axis.hierarchy is None else axis.hierarchy.labels
     if axis.hierarchy is None or not whole or tree.size > charts.MOST_ROWS:
-        return tree.leaves, [seen.get(level, level) for level in axis.levels]
+        return tree.leaves, [seen.get(level, level) for level in axis.levels], None
     order = _from_above(tree)[1:]
     names = [seen.get(node, node) for node in axis.nodes]
-    return order, [f"{'· ' * (tree.depths[x] - 1)}{names[x]}" for x in order]
+    return order, [names[x] for x in order], tree.depths[order] - 1
 
 
 def _from_above(tree: trees.Tree) -> NDArray[np.int64]:

@@ -457,6 +457,8 @@ class Stream:
     def plot(self, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
         """Draw the noisy count of each released step, summed over the cells, with its interval.
 
+        The picture states the privacy loss of a record in the whole stream.
+
         To draw only some steps, or each cell by itself, use ``stream.table(...).plot()``.
 
         Parameters
