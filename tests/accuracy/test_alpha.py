@@ -34,13 +34,13 @@ from geomdp.compat.opendp_accuracy import (
     discrete_laplacian_scale_to_accuracy,
 )
 from geomdp.tables import plot, streams
-from geomdp.tables._pictures import charts
 
 BOUNDED, FREE = GeometricMechanism(1, bounds=(0, 9)), GeometricMechanism(1)
 DESIGN = tables.Design({"age": [1, 2], "sick": ["no", "yes"]}, individual="who", l0=1)
 PEOPLE = pd.DataFrame({"age": [1, 2] * 500, "sick": ["no", "yes"] * 500, "who": range(1000)})
 NOISY, OTHER = (DESIGN.count(PEOPLE).release(epsilon=1) for _ in range(2))
 GROUPS = DESIGN.count(PEOPLE).release(epsilon=1, at_least=9)
+TIERS = DESIGN.count(PEOPLE).release(tiers={"public": "0.1", "own": 1})
 TOP = DESIGN.count(PEOPLE).top(2, epsilon=1)
 MEANS = DESIGN.sum_and_count(PEOPLE, "age", bounds=(0, 9)).release(epsilon=1)
 LIMIT = tables.choose_limit(DESIGN, PEOPLE, "l0", epsilon=1)
@@ -74,6 +74,7 @@ OF_ALPHA: dict[Callable[..., Any], Callable[[Any], Any]] = {
     tables.Design.plot: lambda alpha: DESIGN.plot(alpha=alpha),
     tables.NoisyTable.intervals: NOISY.intervals,
     tables.NoisyTable.plot: lambda alpha: NOISY.plot(alpha=alpha),
+    tables.NoisyTiers.plot: lambda alpha: TIERS.plot(alpha=alpha),
     tables.NoisyGroups.intervals: GROUPS.intervals,
     tables.NoisyGroups.left_out: lambda alpha: GROUPS.left_out(1000, alpha=alpha),
     tables.NoisyGroups.plot: lambda alpha: GROUPS.plot(alpha=alpha),
@@ -104,7 +105,7 @@ OF_ALPHA |= QUESTIONS
 
 
 def public_functions() -> Iterator[Callable[..., Any]]:
-    for module in (accuracy, opendp_accuracy, smartnoise, diffprivlib, charts, plot):
+    for module in (accuracy, opendp_accuracy, smartnoise, diffprivlib, plot):
         yield from filter(inspect.isfunction, vars(module).values())
     published = (getattr(x, name) for x in (tables, streams) for name in x.__all__)
     for kind in (GeometricMechanism, *filter(inspect.isclass, published)):
@@ -157,10 +158,9 @@ def test_no_parameter_after_alpha_is_positional() -> None:
             ours = function.__module__ != smartnoise.__name__
             assert not ours or all(p.kind is p.KEYWORD_ONLY for p in later), function
     # These draw confidence intervals, and the last what Design.plot computes.
-    published = {charts.published_rows, charts.published_table}
-    drawn = {plot.histogram, plot.table, *published, plot.preview}
+    drawn = {plot.histogram, plot.table, plot.preview}
     assert {*found} - drawn == {*OF_ALPHA}
-    for function in {*found} - {*published, plot.preview}:
+    for function in {*found} - {plot.preview}:
         compat = function.__module__.startswith("geomdp.compat")
         assert compat or inspect.signature(function).parameters["alpha"].default == 0.05, function
     for call in (accuracy_to_epsilon, epsilon_to_accuracy):

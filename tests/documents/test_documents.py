@@ -507,7 +507,7 @@ def test_paper_claims_what_the_readme_claims_and_names_checks_that_exist() -> No
     text = " ".join(PAPER.read_text().split())
     readme = " ".join((ROOT / "README.md").read_text().split())
     shares = re.findall(r"\d+% to \d+%", text)
-    assert len(shares) == 2
+    assert len(shares) == 4
     assert [share for share in shares if share not in readme] == []
     makefile = (ROOT / "Makefile").read_text()
     commands = re.findall(r"`make ([a-z-]+)`", text)

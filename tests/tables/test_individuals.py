@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -88,6 +89,43 @@ def test_objects_of_python_are_the_ids_that_one_column_takes_them_for() -> None:
     rows = [(1, "a"), ("1", "a"), (b"1", "a"), (one, 1), (str(one), "1"), (1, str(one))]
     frame = pd.DataFrame([(*row, n) for row in rows for n in CELLS], columns=[*BOTH, "n"])
     assert counted(frame) == len(tables.bound_contributions(frame, BOTH, l0=1)) == 4
+
+
+@pytest.mark.parametrize(
+    ("rows", "size"),
+    [
+        ([2**200, str(2**200)], 1),  # These were two beyond 128 bits.
+        ([-(10**5000), "-1" + 5000 * "0"], 1),  # Python does not print it by itself.
+        ([uuid.UUID(int=10), str(uuid.UUID(int=10))], 1),
+        # Text is read as nothing else.
+        ([uuid.UUID(int=10), str(uuid.UUID(int=10)).upper(), uuid.UUID(int=10).hex], 3),
+        ([7, "07", "7 ", "+7"], 4),
+        (["a", "a\0", np.array(["a\0"])[0]], 2),
+    ],
+)
+def test_an_object_of_python_is_the_id_of_its_text(rows: list[Any], size: int) -> None:
+    for first in (rows, rows[::-1]):
+        items = pd.Series([*first, *first], dtype=object)
+        frame = pd.DataFrame({"person": items, "n": CELLS[0]})
+        assert counted(frame, ("person",)) == size
+
+
+@pytest.mark.parametrize("kind", ["string", "binary"])
+@pytest.mark.parametrize("library", ["pyarrow", "pandas"])
+def test_views_of_arrow_are_ids_in_every_call(kind: str, library: str) -> None:
+    """`count` refused them in pandas, `sum` took them, `sum_and_count` had an error of Arrow."""
+    texts = ["a", "bc" * 20, "a"] if kind == "string" else [b"a", b"bc" * 20, b"a"]
+    found = []
+    for view in ("", "_view"):
+        who = pa.array(texts, getattr(pa, kind + view)())
+        frame: Any = pa.table({"person": who, "n": [CELLS[0]] * 3, "v": [2, 2, 2]})
+        if library == "pandas":
+            frame = frame.to_pandas(types_mapper=pd.ArrowDtype)
+        design = Design({"n": CELLS}, individual="person", l0=1)
+        both = design.sum_and_count(frame, "v", bounds=(0, 2))
+        tables_ = design.count(frame), design.sum(frame, "v", bounds=(0, 2)), both._sums
+        found.append([int(each._nodes().sum()) for each in tables_])
+    assert found == [[2, 4, 4]] * 2
 
 
 @pytest.mark.parametrize("column", BOTH)

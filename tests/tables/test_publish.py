@@ -2,6 +2,7 @@
 
 import errno
 import functools
+import html
 import importlib
 import inspect
 import json
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
@@ -253,8 +255,8 @@ def test_a_release_has_one_id_wherever_it_is(name: str, tmp_path: Path) -> None:
             assert (each.id, each.corrects) == (made.id, corrects)
         made.save(tmp_path / f"{made.id}.html")
         page = (tmp_path / f"{made.id}.html").read_text()
-        data = json.loads(re.search(r'<script[^>]*id="data">(.*?)</script>', page, re.S)[1])  # type: ignore[index]
-        facts = json.loads(data["description"])["geomdp"]
+        [held] = re.findall(r"data:application/json[^,]*,([^']*)'", page)
+        facts = json.loads(html.unescape(unquote(held)))["geomdp"]
         assert (facts["id"], facts["corrects"]) == (made.id, list(corrects))
         assert (f"This table corrects an earlier one (id {first.id})." in page) == bool(corrects)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +26,8 @@ from geomdp.tables._columns.native import (
 _TYPES = re.compile(
     r"(?i:u?int\d+|str|(large_)?(string|binary)(_view)?|fixed_size_binary|categorical|enum)|object"
 )
+#: Arrow's views, and the types of the same values.
+_VIEWS = {"string_view": "large_string", "binary_view": "large_binary"}
 _WANTED = "the name of a column, or a tuple of such texts, each once"
 
 
@@ -77,7 +80,9 @@ def checked(name: Any, column: Any) -> Any:
     """
     series, what = categories(column), "nulls"
     native, kind = series.to_native(), of_categories(series).to_native()
-    check_type(name, shown_type(kind))
+    check_type(name, shown := shown_type(kind))
+    if shown.startswith(tuple(_VIEWS)):
+        series, native = _of_views(native, shown.partition("[")[0])
     if of_objects(kind):
         what = "nulls, floats or other objects that are no ids"
         known: dict[Any, int] = {None: -1}
@@ -92,10 +97,29 @@ def checked(name: Any, column: Any) -> Any:
     return series
 
 
-def _plain(item: Any) -> str | bytes | int | None:
+def _of_views(native: Any, shown: str) -> tuple[Any, Any]:
+    """Return a column of Arrow's views, which few of its calls take, as one of plain text or bytes.
+
+    The first is narwhals' view of it.
+    """
+    import pyarrow as pa  # noqa: PLC0415
+
+    plain = getattr(pa, _VIEWS[shown])()
+    if hasattr(native, "array"):  # Of pandas, whose own conversion does not know them.
+        values = type(native.array)(native.array.__arrow_array__().cast(plain))
+        found = type(native)(values, index=native.index, name=native.name)
+    else:
+        found = native.cast(plain)
+    return narwhals().from_native(found, series_only=True), found
+
+
+def _plain(item: Any) -> str | bytes | None:
     """Return what identifies among objects, the same for equal ids; None if it is no id."""
     if isinstance(item, np.generic):
         item = item.item()
-    if type(item) is UUID or (type(item) is int and item.bit_length() <= 128):
+    if type(item) is int:
+        # Python refuses to print integers of more than 4300 digits.
+        return format(Decimal(item), "f")
+    if type(item) is UUID:
         return str(item)
-    return item if type(item) in (str, bytes, int) else None
+    return item if type(item) in (str, bytes) else None

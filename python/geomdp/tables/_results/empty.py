@@ -54,7 +54,7 @@ class EmptyTableWarning(UserWarning):
     >>> table = tables.count(text, [1, 2])
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     noisy = table.release(epsilon=50)
+    ...     noisy = table.release(epsilon=5)
     >>> [each.category.__name__ for each in caught]
     ['EmptyTableWarning']
 

@@ -255,6 +255,7 @@ class NoisyTable(Released, Answers):
         chosen = axes.of("by", [axis.label for axis in axes[:2]] if by is None else by)
         if not 1 <= len(chosen) <= 2:
             raise ValueError(f"by = {parameters.shown(by)} is not accepted: give one column or two")
+        parameters.level("alpha", alpha)  # Without one there would be no interval.
         listed = [_listed(axis, whole=len(chosen) == 1) for axis in chosen]
         labels = [axis.label for axis in chosen]
         # The rows have all nodes, in another order.
