@@ -526,6 +526,7 @@ NEVER_ONE = {
     ("_percent(alpha)", "intervals"),
     ("array.ndim", "dimensions"),
     ("cells", "cells"),
+    ("count", "precisions"),
     ("design.cells", "cells"),
     ("facts['top']", "largest groups"),  # one is handled beside it, and so is once
     ("linf", "times"),
@@ -541,6 +542,7 @@ NEVER_ONE = {
     ("n", "noisy counts"),
     ("number(upper)", "or less"),
     ("n", "times"),
+    ("n", "true counts"),  # 1 is handled beside it
     ("records.ndim", "dimensions"),
     ("said.rows", "rows"),
     ("self.limb_bits * (limbs + 1)", "bits"),

@@ -233,8 +233,8 @@ def table(
     mechanism.confidence_interval(counts, alpha)  # Checks the counts and alpha.
     reach = accuracy.simultaneous_accuracy(mechanism, alpha, n=counts.size)
     stated = (
-        f"With {_percent(alpha)} confidence, all {counts.size:,} true counts are within {reach:,} "
-        f"of the numbers. Noise of {_of_mechanism(mechanism)}."
+        f"With {_percent(alpha)} confidence, {_all(counts.size)} within {reach:,} of the numbers. "
+        f"Noise of {_of_mechanism(mechanism)}."
     )
     axes = _draw_table(ax, counts, sides, (y, x))
     by = [drawn_by for drawn_by in (y, x) if drawn_by]
@@ -385,8 +385,8 @@ def published_table(
     reach = math.ceil(max(reaches[near].max(initial=0), (middle - drawn[1])[near].max(initial=0)))
     which = "" if near.all() else " of numbers that reach no bound"
     how = (
-        f"Estimates. With {stated.confidence} confidence, all {middle.size:,} true counts{which} "
-        f"are within {reach:,} of the numbers. {stated.noise}"
+        f"Estimates. With {stated.confidence} confidence, {_all(middle.size, which)} within "
+        f"{reach:,} of the numbers. {stated.noise}"
     )
     names = [list(map(_text, side)) for side in sides]
     axes = _draw_table(ax, np.rint(middle).astype(np.int64), names, titles)
@@ -624,6 +624,11 @@ def _of_mechanism(mechanism: GeometricMechanism) -> str:
     """Return the epsilon of a mechanism as text."""
     of = f" at sensitivity {mechanism.sensitivity}" if mechanism.sensitivity != 1 else ""
     return f"epsilon {parameters.text(mechanism.epsilon)}{of}"
+
+
+def _all(n: int, which: str = "") -> str:
+    """Return how a sentence on all true counts of a picture begins."""
+    return f"the true count{which} is" if n == 1 else f"all {n:,} true counts{which} are"
 
 
 def _percent(alpha: Real) -> str:
