@@ -40,23 +40,53 @@ class Rule(ABC):
 
     @abstractmethod
     def place(self, item: Any) -> int:
-        """Return the place of a level, or -1 for any other item."""
+        """Return the place of a level, or -1 for any other item.
+
+        >>> from geomdp.tables import Words
+        >>> Words("ab", 2).place("b"), Words("ab", 2).place("c")
+        (3, -1)
+
+        """
 
     @abstractmethod
     def label(self, place: int) -> Any:
-        """Return what has a place, a level or nothing that a record counts for."""
+        """Return what has a place, a level or nothing that a record counts for.
+
+        >>> from geomdp.tables import Words
+        >>> [Words("ab", 2).label(place) for place in range(6)]
+        ['a', 'aa', 'ab', 'b', 'ba', 'bb']
+
+        """
 
     @abstractmethod
     def of_text(self, text: str) -> Any:
-        """Return the level that a text stands for in a CSV file, or what is none."""
+        """Return the level that a text stands for in a CSV file, or what is none.
+
+        >>> from geomdp.tables import Words
+        >>> Words("ab", 2).of_text("ba")
+        'ba'
+
+        """
 
     @abstractmethod
     def examples(self) -> list[Any]:
-        """Return levels with all that a file may have to hold."""
+        """Return levels with all that a file may have to hold.
+
+        >>> from geomdp.tables import Words
+        >>> Words("ab", 2).examples()
+        ['a', 'b']
+
+        """
 
     @abstractmethod
     def facts(self) -> Mapping[str, Any]:
-        """Return what a file states of the rule."""
+        """Return what a file states of the rule.
+
+        >>> from geomdp.tables import Words
+        >>> Words("ab", 2).facts()["words"]["alphabet"]
+        'ab'
+
+        """
 
     def __iter__(self) -> NoReturn:
         raise TypeError(f"levels that are a rule cannot be listed: {parameters.shown(self)}")
@@ -101,7 +131,7 @@ class Words(Rule):
     >>> design = tables.Design({"query": words}, other="(other)")
     >>> at_least = design.threshold(epsilon=1, spurious=1)
     >>> at_least
-    66
+    65
     >>> log = pd.DataFrame({"query": ["weather"] * 900 + ["geometric noise"] * 400 + ["rare"] * 3})
     >>> noisy = design.count(log).release(epsilon=1, at_least=at_least)
     >>> {"weather", "(other)"} <= set(noisy.frame["query"])
