@@ -42,6 +42,13 @@ class Rule(ABC):
     def place(self, item: Any) -> int:
         """Return the place of a level, or -1 for any other item.
 
+        Parameters
+        ----------
+        item : object
+            What may be a level.
+
+        Examples
+        --------
         >>> from geomdp.tables import Words
         >>> Words("ab", 2).place("b"), Words("ab", 2).place("c")
         (3, -1)
@@ -52,6 +59,13 @@ class Rule(ABC):
     def label(self, place: int) -> Any:
         """Return what has a place, a level or nothing that a record counts for.
 
+        Parameters
+        ----------
+        place : int
+            From 0 on.
+
+        Examples
+        --------
         >>> from geomdp.tables import Words
         >>> [Words("ab", 2).label(place) for place in range(6)]
         ['a', 'aa', 'ab', 'b', 'ba', 'bb']
@@ -62,6 +76,13 @@ class Rule(ABC):
     def of_text(self, text: str) -> Any:
         """Return the level that a text stands for in a CSV file, or what is none.
 
+        Parameters
+        ----------
+        text : str
+            As in the file.
+
+        Examples
+        --------
         >>> from geomdp.tables import Words
         >>> Words("ab", 2).of_text("ba")
         'ba'
