@@ -86,7 +86,7 @@ mod tests {
     /// P(K = k + 1) (k + 1) / (mean P(K = k)) lies within 1 +- 2^-97, which the proof asks for.
     #[test]
     fn ratios_of_numbers_of_points_are_those_of_poisson() {
-        let means = [(1u32, 0u64), (3, 2), (1, 20), (1, 1100), (5, 1154)];
+        let means = [(1u32, 0u64), (3, 2), (1, 20), (3, 37), (1, 1100), (5, 1154)];
         for (num, bits) in means {
             let mean = Mean::new(num.into(), bits).unwrap();
             for k in 0..60u64 {
