@@ -240,7 +240,7 @@ def test_decimals_and_strings_fit_ten_times(make: Open) -> None:
 
 def test_history_is_exact(make: Open) -> None:
     budget, before = make(2), datetime.now(UTC) - timedelta(seconds=1)
-    many = [("\u00e4 'b'\0\n", "1/3"), (None, 0.1), ("", 0), ("Oct", Decimal("1e-30"))]
+    many = [("\u00e4 'b'\t\n", "1/3"), (None, 0.1), ("", 0), ("Oct", Decimal("1e-30"))]
     for label, loss in many:
         budget.book(loss, label=label)
     history = budget.history

@@ -580,7 +580,7 @@ def test_counts_without_a_frame_are_refused_with_the_way_to_give_them(counts: An
 
 def test_bad_questions_are_refused() -> None:
     noisy = TABLE.release(epsilon=1)
-    with pytest.raises(ValueError, match="margins = 'm' of 'area' is not accepted"):
+    with pytest.raises(ValueError, match="margins = 'm' is not accepted for 'area'"):
         Design({"area": TREE}, margins="m")
     with pytest.raises(ValueError, match="nodes of 'area' with other = 'n0' are empty or repeat"):
         Design({"area": TREE}, other="n0")
