@@ -1,10 +1,13 @@
 """Settings of all tests: a slow machine fails none of them; what a change runs of many cases."""
 
 import os
+import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("no deadlines", deadline=None)
@@ -20,6 +23,14 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 #: itself, where nothing says what changed, these are none.
 TURN, WHOLE = os.environ.get("TURN"), os.environ.get("WHOLE", "").split()
 FEW, PARTS = 8, 3
+
+
+@pytest.fixture(autouse=True)
+def _without_figures() -> Iterator[None]:
+    """Close the figures of a test: pyplot keeps them, and warns of the twenty-first."""
+    yield
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")
 
 
 def pytest_collection_modifyitems(items: list[Any], config: Any) -> None:

@@ -21,6 +21,7 @@ import pytest
 
 from geomdp import GeometricMechanism, tables
 from geomdp._ground import identity
+from geomdp._numerics import scatter
 from test_frames import memory
 
 Make = Callable[[list[Any]], Any]
@@ -208,11 +209,28 @@ def known(_: Any, counts: Any, *, out: Any = None, threads: int | None = None) -
     return target
 
 
+def reaching(_: Any, counts: Any, thresholds: Any, *_more: Any, **_named: Any) -> Any:
+    """The same of the noise of groups: what does not reach its threshold is 0."""
+    return np.where(thresholds <= 4, 4, 0) + 0 * counts
+
+
+def everywhere(plan: scatter.Plan) -> list[Any]:
+    """Points on all places, so that it is no other noise for a cell to be empty."""
+    found = []
+    for each in plan.classes:
+        drawn = [-(-(place << 64 * each.words) // each.places) for place in range(each.places)]
+        split = [[x >> 64 * at & 2**64 - 1 for at in reversed(range(each.words))] for x in drawn]
+        found.append((np.full(each.places, 4), np.array(split, np.uint64)))
+    return found
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_but_the_noise_tells_neighbours_apart(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(GeometricMechanism, "release", known)
+    monkeypatch.setattr(scatter, "reach", reaching)
+    monkeypatch.setattr(scatter, "points", everywhere)
     monkeypatch.setattr(identity, "fresh", lambda: "0" * 32)  # The ids of releases are noise too.
     items, make = KINDS[kind]
     for name, way in ways(items).items():

@@ -61,6 +61,7 @@ PICKLED = [
     MECHANISM.tier_plans([Fraction(1, 9)])[0].certificate(),
     MECHANISM.tiers([1, 2], [Fraction(1, 9)]),
     TREE,
+    tables.Words("ab", 3, common=["a"]),
     of_leaves(TREE, [3, 5]).release(epsilon=1),
     *SPACE,
     m.atom_domain(T=int),

@@ -4,7 +4,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,7 +13,6 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib import pyplot
 
 import geomdp
 from geomdp import tables
@@ -33,12 +32,6 @@ ALPHA, RATE, CELLS, FIRST, LEAST = 0.05, 0.5, 1000, 40, 25
 NAMES = [f"town {n}" for n in range(CELLS)]
 ONE = tables.Design({"town": NAMES})
 TWO = tables.Design({"town": NAMES[: CELLS // 5], "year": range(5)})
-
-
-@pytest.fixture(autouse=True)
-def _closed() -> Iterator[None]:
-    yield
-    pyplot.close("all")
 
 
 def released(design: tables.Design, counts: np.ndarray) -> Any:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomdp._ground.notebook import many, short
+from geomdp._ground.notebook import many, short, showable
 
 Integer: TypeAlias = int | np.integer[Any]
 #: A float means the decimal that its shortest text states, as strings such as "0.1" or "1/10" do.
@@ -287,6 +287,7 @@ def probability(name: str, value: Any) -> Fraction:
     return Fraction(in_range(name, value, "a number from 0 to 1", lambda x: 0 <= x <= 1))
 
 
+@showable
 class _Level(Fraction):
     """A level that a call has read, of which what it calls does not warn again."""
 

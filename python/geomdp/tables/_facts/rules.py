@@ -9,6 +9,7 @@ from __future__ import annotations
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import repeat
 from operator import mul
 from typing import Any, NoReturn, cast
@@ -118,6 +119,7 @@ class Rule(ABC):
     __hash__ = None  # type: ignore[assignment]  # They may have long lists.
 
 
+@notebook.showable
 class Words(Rule):
     """All words of an alphabet up to a length, as the levels of a column of text.
 
@@ -268,7 +270,7 @@ class Words(Rule):
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return of_facts, (self.facts(),)
+        return partial(Words, **self.facts()["words"]), ()
 
     def __repr__(self) -> str:
         least = f", shortest={self._shortest}" if self._shortest != 1 else ""
@@ -276,6 +278,7 @@ class Words(Rule):
         return f"Words({self._alphabet!r}, {self._longest}{least}{more})"
 
 
+@notebook.showable
 class Integers(Rule):
     """All integers of a range."""
 
