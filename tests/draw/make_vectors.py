@@ -449,7 +449,7 @@ class Grouped:
         if block is not None:
             self.plan = self.plan._replace(block=block)
             self.name += f", blocks of {block}, which no plan has"
-        self.entry = {"certificate": scatter.certificate(self.plan)}
+        self.entry = {"certificate": self.plan.certificate()}
 
 
 def groups() -> Iterator[tuple[Grouped, _Vector]]:
@@ -470,8 +470,7 @@ def groups() -> Iterator[tuple[Grouped, _Vector]]:
             ]
             least = [min(each, 2**63 - 1) for each in least]
             secret = key("groups", setting.name, size)
-            noisy = scatter.reach(
-                setting.plan,
+            noisy = setting.plan.reach(
                 np.array(given, np.int64),
                 np.array(least, np.int64),
                 size,
@@ -488,7 +487,7 @@ def groups() -> Iterator[tuple[Grouped, _Vector]]:
                 },
             )
         secret = key("points", setting.name)
-        drawn = scatter.points(setting.plan, key=core.ReleaseKey(secret))
+        drawn = setting.plan.points(key=core.ReleaseKey(secret))
         for index, (each, (values, random)) in enumerate(
             zip(setting.plan.classes, drawn, strict=True)
         ):

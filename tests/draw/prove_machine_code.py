@@ -30,14 +30,16 @@ from geomdp import GeometricMechanism, _core
 SETTINGS = [(Fraction(1, 3), (-5, 100)), (Fraction(20), (0, 1))]
 LANES, BITS = 16, 80
 COUNTS = np.array([-(2**63), 2**63 - 1, -5, 100, -6, 101, *range(10)])
-#: With a tape for each count: with one for all, AVX-512 and VAES encrypt it beside the draws.
+#: With a tape for each count: with one for all, AVX-512 and VAES encrypt it beside the draws. The
+#: package draws once as it is imported, so gdb waits for the kernel from the call of getppid on.
 RELEASE = """
-from fractions import Fraction; import numpy as np; from geomdp import GeometricMechanism, keyed
+import os; from fractions import Fraction; import numpy as np
+from geomdp import GeometricMechanism, keyed
 from geomdp import _core
 key, counts = keyed.ReleaseKey(), np.array({})
 key._core = _core.ReleaseKey(bytes(32))
 mechanism = GeometricMechanism(Fraction("{}"), bounds={})
-noisy = key.release(mechanism, counts, np.arange(counts.size), name="n")
+os.getppid(); noisy = key.release(mechanism, counts, np.arange(counts.size), name="n")
 """
 ARCH = archinfo.ArchAMD64()
 ARGUMENTS = "rdi", "rsi", "rdx", "rcx", "r8", "r9"
@@ -129,7 +131,7 @@ class Release:
         with tempfile.TemporaryDirectory() as directory:
             core = Path(directory, "core")
             commands = [
-                *("set breakpoint pending on", "tbreak PyInit__core", "run"),
+                *("set breakpoint pending on", "tbreak getppid", "run"),
                 *(
                     f"break *({base} + {symbols[name]})"
                     for name in symbols

@@ -30,7 +30,7 @@ def test_plans_are_verified(rate: Fraction, places: int) -> None:
     near = max(1, math.ceil(math.log(places) / rate))
     for threshold in {1, 2, 7, near, 10**12}:
         own = plan(rate, places, threshold)
-        report = verify_groups(json.dumps(scatter.certificate(own)))
+        report = verify_groups(json.dumps(own.certificate()))
         # Beyond a rate of 30, noise is drawn for a rate of 30.
         assert report.rate == min(rate, 30)
         for each, mean in zip(own.classes, report.spurious, strict=True):
@@ -82,7 +82,7 @@ def _next(number: str) -> Fraction:
     ],
 )
 def test_other_plans_are_refused(path: tuple[Any, ...], change: Any, refused: str) -> None:
-    document = scatter.certificate(plan())
+    document = plan().certificate()
     verify_groups(document)
     changed = copy.deepcopy(document)
     *most, last = path
@@ -104,7 +104,7 @@ def test_hostile_certificates_are_refused_at_once() -> None:
         (("classes", 0, "mean"), "1/3"),
         (("classes", 0, "mean"), "3/2"),
     ]:
-        document: Any = scatter.certificate(plan())
+        document: Any = plan().certificate()
         part = document
         for place in path[:-1]:
             part = part[place]
@@ -119,7 +119,7 @@ def test_groups_follow_their_law() -> None:
     own = scatter.plan_of(rate, ((10**6, 9),))
     [expected] = [float(each.mean) for each in own.classes]
     keys = (core.ReleaseKey(n.to_bytes(32, "big")) for n in range(400))
-    drawn = [scatter.points(own, key=each)[0] for each in keys]
+    drawn = [own.points(key=each)[0] for each in keys]
     numbers = np.array([len(values) for values, _ in drawn])
     # A sum of Poisson numbers is one.
     tail = stats.poisson(400 * expected)
@@ -132,7 +132,7 @@ def test_groups_follow_their_law() -> None:
     at = [own.classes[0].place(words) for _, places in drawn for words in places.tolist()]
     check(np.bincount(np.array(at) // 10**5, minlength=10), np.full(9, 0.1))
     counts = np.full(10**5, 50)
-    noise = scatter.reach(own, counts, np.ones_like(counts), 0, key=key) - 50
+    noise = own.reach(counts, np.ones_like(counts), 0, key=key) - 50
     two_sided = math.tanh(0.5) * np.exp(-np.abs(np.arange(-8.0, 9)))
     check(np.bincount(np.clip(noise, -8, 9) + 8, minlength=18), two_sided, first=True)
 
@@ -151,7 +151,7 @@ def test_more_cells_than_there_are_do_not_change_the_noise() -> None:
     own, key = plan(), bytes(32)
     counts, least = np.arange(1, 3000), np.full(2999, 1000)
     one, other = (
-        scatter.reach(own, counts, least, number, key=core.ReleaseKey(key), threads=threads)
+        own.reach(counts, least, number, key=core.ReleaseKey(key), threads=threads)
         for number, threads in ((0, 1), (5000, 3))
     )
     assert (one == other).all()
@@ -161,7 +161,7 @@ def test_more_cells_than_there_are_do_not_change_the_noise() -> None:
 
 def test_each_release_has_its_own_noise() -> None:
     own, counts = plan(), np.full(50, 10**6)
-    noisy = [scatter.reach(own, counts, np.ones_like(counts), 0) for _ in range(2)]
+    noisy = [own.reach(counts, np.ones_like(counts), 0) for _ in range(2)]
     assert (noisy[0] != noisy[1]).any()
-    first, second = (scatter.points(own)[1] for _ in range(2))
+    first, second = (own.points()[1] for _ in range(2))
     assert not np.isin(first[1], second[1]).any()

@@ -166,8 +166,7 @@ def test_publishing_takes_few_private_names_of_the_mechanism() -> None:
         if name.split(".")[1] not in (*publishing, "_ground")
     }
     assert "geomdp._inputs.columns.only" in found
-    # Nine are of the plan and the draw of groups, which publishing alone asks for.
-    assert len(found) <= 67, found
+    assert len(found) <= 60, found
 
 
 def test_each_private_name_of_another_layer_is_counted() -> None:

@@ -229,8 +229,8 @@ def test_nothing_but_the_noise_tells_neighbours_apart(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(GeometricMechanism, "release", known)
-    monkeypatch.setattr(scatter, "reach", reaching)
-    monkeypatch.setattr(scatter, "points", everywhere)
+    monkeypatch.setattr(scatter.Plan, "reach", reaching)
+    monkeypatch.setattr(scatter.Plan, "points", everywhere)
     monkeypatch.setattr(identity, "fresh", lambda: "0" * 32)  # The ids of releases are noise too.
     items, make = KINDS[kind]
     for name, way in ways(items).items():

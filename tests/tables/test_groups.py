@@ -108,7 +108,7 @@ class Drawn:
         self.seen: list[list[int]] = []
         self.numbers: list[int] = []
 
-    def reach(self, _: Any, counts: Any, thresholds: Any, number: int, *, threads: int) -> Any:
+    def reach(self, counts: Any, thresholds: Any, number: int, *, threads: int) -> Any:
         assert threads == 0
         self.seen.append(counts.tolist())
         self.numbers.append(number)
@@ -131,8 +131,12 @@ class Drawn:
 
 def draws(monkeypatch: pytest.MonkeyPatch, shift: int, *cells: list[int]) -> Drawn:
     drawn = Drawn(shift, [*cells])
-    monkeypatch.setattr(scatter, "reach", drawn.reach)
-    monkeypatch.setattr(scatter, "points", drawn.points)
+
+    def points(plan: scatter.Plan) -> Any:
+        return drawn.points(plan)
+
+    monkeypatch.setattr(scatter.Plan, "reach", drawn.reach)
+    monkeypatch.setattr(scatter.Plan, "points", points)
     return drawn
 
 

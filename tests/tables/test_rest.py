@@ -72,8 +72,8 @@ def test_the_row_sums_the_cells_that_have_no_row(
         )
         counts = counts // 8
         noisy = np.where((counts > 0) & (counts + shifts >= 3), counts + shifts, 0)
-        monkeypatch.setattr(scatter, "reach", lambda *_, noisy=noisy[counts > 0], **__: noisy)
-        monkeypatch.setattr(scatter, "points", lambda plan: [no_points(*plan.classes)])
+        monkeypatch.setattr(scatter.Plan, "reach", lambda *_, noisy=noisy[counts > 0], **__: noisy)
+        monkeypatch.setattr(scatter.Plan, "points", lambda plan: [no_points(*plan.classes)])
         drawn = steps.draw(release, (occupied, counts[occupied]))
         found: Any = steps.made(release, None, drawn, new)
         shown = noisy > 0

@@ -5,7 +5,7 @@ number of points falls on uniform places of the domain, and those on empty cells
 noise that a threshold would leave them (``docs/proofs.md``, section 22). So the time is that of the
 occupied cells, and of the empty cells that appear.
 
-A plan states both, in public numbers. :func:`reach` and :func:`points` draw.
+A :class:`Plan` states both, in public numbers, and draws.
 """
 
 from __future__ import annotations
@@ -101,55 +101,106 @@ class Plan(NamedTuple):
         """The rate that is drawn, ``-ln a``."""
         return -math.log1p(-self.stop)
 
+    def spurious(self, places: int, at_least: int) -> float:
+        """Return the expected number of empty places that reach a threshold, if all are empty.
+
+        It is above the exact number by less than a part of ``2**-48``.
+        """
+        near = _class(self, places, at_least)
+        # A place with several points appears once. Neither number of a large domain is a float.
+        mu = float(near.mean / places)
+        once = -math.expm1(-mu) / mu if mu else 1.0
+        beyond = math.exp(-(at_least - near.threshold) * self.sampled_rate)
+        return float(near.mean) * once * beyond * (1 + 2**-50)
+
+    def missed(self, count: int, at_least: int) -> float:
+        """Return the probability that a count misses a threshold, within ``2**-48`` of it."""
+        if not count:
+            return 1 - self.spurious(1, at_least)
+        if count >= at_least:
+            return self.fall * math.exp(-self.sampled_rate * (count - at_least))
+        return 1 - (1 - self.fall) * math.exp(-self.sampled_rate * (at_least - count))
+
+    def least_threshold(self, places: int, most: Fraction) -> int:
+        """Return the least threshold that at most this many empty places are expected to reach."""
+        step = self.sampled_rate
+        # The number is about places * rho * a**(T - 1), and no less than this by a part of 10^-3.
+        lost = math.log(places) - math.log(most) - math.log1p(math.exp(-step)) - 0.001
+        found = max(1, math.floor(lost / step))
+        while self.spurious(places, found) > most:
+            found += 1
+        return found
+
+    def reach(
+        self,
+        counts: _Ints,
+        thresholds: _Ints,
+        number: int,
+        *,
+        key: core.ReleaseKey | None = None,
+        threads: int = 0,
+    ) -> _Ints:
+        """Return counts above 0 with noise, and 0 for those that do not reach their threshold.
+
+        Noise is drawn for a public number of counts, or for all of them if there are more. The
+        time does not depend on anything else. Without a key, which must be of one release, noise
+        is fresh.
+        """
+        # A row of counts, one of thresholds.
+        cells = np.zeros((2, max(number, counts.size)), np.int64)
+        cells[:, : counts.size] = counts, thresholds
+        _core(self).reach(key or core.ReleaseKey(None), cells[0], cells[1], cells[0], threads)
+        return cells[0, : counts.size].copy()
+
+    def points(
+        self, *, key: core.ReleaseKey | None = None
+    ) -> list[tuple[_Ints, NDArray[np.uint64]]]:
+        """Return the values of the points of each class, and for each the words of its place."""
+        own, found = key or core.ReleaseKey(None), []
+        for at, each in enumerate(self.classes):
+            mean = each.part.numerator, each.part.denominator.bit_length() - 1
+            drawn = _core(self).points(own, at, each.threshold, each.parts, mean, each.words)
+            values, random = np.frombuffer(drawn[0], np.int64), np.frombuffer(drawn[1], np.uint64)
+            found.append((values, random.reshape(values.size, each.words)))
+        return found
+
+    def certificate(self) -> dict[str, Any]:
+        """Return the numbers that prove the plan private: ``geomdp-groups-1``."""
+        drawn = _core(self)
+        return {
+            "format": "geomdp-groups-1",
+            "rate": _ratio(self.rate),
+            "stop": _ratio(Fraction(self.stop)),
+            "fall": _ratio(Fraction(self.fall)),
+            "theta": _ratio(Fraction(self.theta)),
+            "block": str(self.block),
+            "blocks": self.blocks,
+            "limb_bits": 63,
+            "digits": [
+                {"weight": str(weight), "limbs": limbs, "thresholds": [hex(each) for each in cuts]}
+                for weight, limbs, cuts in drawn.digits()
+            ],
+            "classes": [
+                {
+                    "places": str(each.places),
+                    "threshold": str(each.threshold),
+                    "parts": str(each.parts),
+                    "mean": _ratio(each.part),
+                    "words": each.words,
+                }
+                for each in self.classes
+            ],
+        }
+
 
 @lru_cache
-def plan_of(rate: Fraction, classes: tuple[tuple[int, int], ...]) -> Plan:
+def plan_of(rate: Fraction, classes: tuple[tuple[int, int], ...] = ()) -> Plan:
     """Return the plan for classes of a number of places and a threshold, or refuse it.
 
     (C1) and (C2) are conditions of ``docs/proofs.md``, section 22.
     """
     noise = _noise(rate)
     return noise._replace(classes=tuple(_class(noise, *each) for each in classes))
-
-
-def spurious(rate: Fraction, places: int, at_least: int) -> float:
-    """Return the expected number of empty places that reach a threshold, if all are empty.
-
-    It is above the exact number by less than a part of ``2**-48``.
-    """
-    noise = _noise(rate)
-    near = _class(noise, places, at_least)
-    # A place with several points appears once. Neither number of a large domain is a float.
-    mu = float(near.mean / places)
-    once = -math.expm1(-mu) / mu if mu else 1.0
-    beyond = math.exp(-(at_least - near.threshold) * noise.sampled_rate)
-    return float(near.mean) * once * beyond * (1 + 2**-50)
-
-
-def missed(rate: Fraction, count: int, at_least: int) -> float:
-    """Return the probability that a count does not reach a threshold, within ``2**-48`` of it."""
-    if not count:
-        return 1 - spurious(rate, 1, at_least)
-    noise = _noise(rate)
-    if count >= at_least:
-        return noise.fall * math.exp(-noise.sampled_rate * (count - at_least))
-    return 1 - (1 - noise.fall) * math.exp(-noise.sampled_rate * (at_least - count))
-
-
-def sampled_rate(rate: Fraction) -> float:
-    """Return the rate at which noise of a nominal rate is drawn."""
-    return _noise(rate).sampled_rate
-
-
-def least_threshold(rate: Fraction, places: int, most: Fraction) -> int:
-    """Return the least threshold that at most this many empty places are expected to reach."""
-    step = _noise(rate).sampled_rate
-    # The number is about places * rho * a**(T - 1), and no less than this by a part of 10^-3.
-    lost = math.log(places) - math.log(most) - math.log1p(math.exp(-step)) - 0.001
-    found = max(1, math.floor(lost / step))
-    while spurious(rate, places, found) > most:
-        found += 1
-    return found
 
 
 @lru_cache
@@ -205,69 +256,6 @@ def _rounded(mean: Fraction) -> Fraction:
     shift = _MEAN_BITS - decimals.bits(mean)
     scale = Fraction(2) ** shift
     return math.ceil(mean * scale) / scale
-
-
-def reach(
-    plan: Plan,
-    counts: _Ints,
-    thresholds: _Ints,
-    number: int,
-    *,
-    key: core.ReleaseKey | None = None,
-    threads: int = 0,
-) -> _Ints:
-    """Return counts above 0 with noise, and 0 for those that do not reach their threshold.
-
-    Noise is drawn for a public number of counts, or for all of them if there are more. The time
-    does not depend on anything else. Without a key, which must be of one release, noise is fresh.
-    """
-    # A row of counts, one of thresholds.
-    cells = np.zeros((2, max(number, counts.size)), np.int64)
-    cells[:, : counts.size] = counts, thresholds
-    _core(plan).reach(key or core.ReleaseKey(None), cells[0], cells[1], cells[0], threads)
-    return cells[0, : counts.size].copy()
-
-
-def points(
-    plan: Plan, *, key: core.ReleaseKey | None = None
-) -> list[tuple[_Ints, NDArray[np.uint64]]]:
-    """Return the values of the points of each class, and for each point the words of its place."""
-    own, found = key or core.ReleaseKey(None), []
-    for at, each in enumerate(plan.classes):
-        mean = each.part.numerator, each.part.denominator.bit_length() - 1
-        drawn = _core(plan).points(own, at, each.threshold, each.parts, mean, each.words)
-        values, random = np.frombuffer(drawn[0], np.int64), np.frombuffer(drawn[1], np.uint64)
-        found.append((values, random.reshape(values.size, each.words)))
-    return found
-
-
-def certificate(plan: Plan) -> dict[str, Any]:
-    """Return the numbers that prove a plan private: ``geomdp-groups-1``."""
-    drawn = _core(plan)
-    return {
-        "format": "geomdp-groups-1",
-        "rate": _ratio(plan.rate),
-        "stop": _ratio(Fraction(plan.stop)),
-        "fall": _ratio(Fraction(plan.fall)),
-        "theta": _ratio(Fraction(plan.theta)),
-        "block": str(plan.block),
-        "blocks": plan.blocks,
-        "limb_bits": 63,
-        "digits": [
-            {"weight": str(weight), "limbs": limbs, "thresholds": [hex(each) for each in cuts]}
-            for weight, limbs, cuts in drawn.digits()
-        ],
-        "classes": [
-            {
-                "places": str(each.places),
-                "threshold": str(each.threshold),
-                "parts": str(each.parts),
-                "mean": _ratio(each.part),
-                "words": each.words,
-            }
-            for each in plan.classes
-        ],
-    }
 
 
 def _ratio(number: Fraction) -> str:

@@ -445,8 +445,8 @@ individual='patient', l0=2)
         rate, classes = self._classes(epsilon, at_least)
         if rate == math.inf:
             return 0.0
-        each = zip(classes.places, classes.thresholds, strict=True)
-        return math.fsum(scatter.spurious(Fraction(rate), *pair) for pair in each)
+        each, noise = zip(classes.places, classes.thresholds, strict=True), scatter.plan_of(rate)
+        return math.fsum(noise.spurious(*pair) for pair in each)
 
     def missed(
         self, count: Integer, epsilon: Real, at_least: AtLeast
@@ -475,7 +475,8 @@ individual='patient', l0=2)
         if rate == math.inf:
             found = [float(number < least) for least in classes.thresholds]
         else:
-            found = [scatter.missed(Fraction(rate), number, x) for x in classes.thresholds]
+            noise = scatter.plan_of(rate)
+            found = [noise.missed(number, x) for x in classes.thresholds]
         return found[0] if len(found) == 1 else (found[0], found[1])
 
     def threshold(self, epsilon: Real, spurious: Real = 1) -> int | tuple[int, int]:
@@ -505,8 +506,8 @@ individual='patient', l0=2)
         if rate == math.inf:
             found = [1 for _ in classes.places]
         else:
-            part = most / len(classes.places)
-            found = [scatter.least_threshold(Fraction(rate), n, part) for n in classes.places]
+            part, noise = most / len(classes.places), scatter.plan_of(rate)
+            found = [noise.least_threshold(n, part) for n in classes.places]
         return found[0] if len(found) == 1 else (found[0], found[1])
 
     def _classes(self, epsilon: Real, at_least: Any) -> tuple[Fraction | float, Classes]:

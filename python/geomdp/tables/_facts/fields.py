@@ -18,7 +18,6 @@ import numpy as np
 import geomdp
 from geomdp._ground import parameters
 from geomdp._ground.notebook import many
-from geomdp._numerics import scatter
 from geomdp.tables._columns import levels as _levels
 from geomdp.tables._facts import about, classes, tier_names
 from geomdp.tables._facts.chosen import keys_of
@@ -493,7 +492,7 @@ def plans(release: Any) -> list[str]:
     if least is None:
         return [plan(noise) for noise in noises]
     drawn = (classes.Classes(release.design._axes, least).plan(each.rate) for each in noises)
-    return [json.dumps(scatter.certificate(each), indent=1) for each in drawn]
+    return [json.dumps(each.certificate(), indent=1) for each in drawn]
 
 
 def digest(text: str) -> str:

@@ -20,7 +20,6 @@ from geomdp._ground import identity as _identity
 from geomdp._ground import notebook, parameters
 from geomdp._ground.identity import Identity
 from geomdp._noise import Noise, exact_loss
-from geomdp._numerics import scatter
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 from geomdp.mechanism import rehearse as rehearse_noise
 from geomdp.tables._answers.estimates import check_bounded, workload_of
@@ -283,12 +282,10 @@ def _reaching(
         return cells[shown], records[shown]
     plan = classes.plan(Fraction(mechanism.rate))
     threads = release.threads or 0
-    noisy = scatter.reach(plan, records, least, release.padded, threads=threads)
+    noisy = plan.reach(records, least, release.padded, threads=threads)
     found = dict(zip(cells.tolist(), noisy.tolist(), strict=True))
     known, fallen = found.keys(), dict[int, int]()
-    for number, (each, (values, words)) in enumerate(
-        zip(plan.classes, scatter.points(plan), strict=True)
-    ):
+    for number, (each, (values, words)) in enumerate(zip(plan.classes, plan.points(), strict=True)):
         places = [each.place(drawn) for drawn in words.tolist()]
         for cell, value in zip(classes.cells(number, places), values.tolist(), strict=True):
             if cell >= 0 and cell not in known:

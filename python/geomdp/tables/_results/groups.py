@@ -164,7 +164,7 @@ class NoisyGroups(Released):
     def _of_groups(self, mechanism: Noise, counts: _Ints, level: Fraction) -> tuple[_Ints, _Ints]:
         """Return the ends of the intervals of groups."""
         least = Classes(self.design._axes, self._at_least).least(self._cells)
-        rate = scatter.sampled_rate(Fraction(mechanism.rate))
+        rate = scatter.plan_of(Fraction(mechanism.rate)).sampled_rate
         interval = partial(thresholds.interval, rate, threshold=least, level=level)
         if self._rounded is None:
             return interval(published=counts)
