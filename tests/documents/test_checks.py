@@ -50,14 +50,21 @@ programs = ["turns.py"]
 }
 
 
+def forget() -> None:
+    """Forget files and end the process that reads them, which other tests may have begun."""
+    if inputs.blobs.cache_info().currsize:
+        inputs.blobs().communicate()
+    inputs.blob.cache_clear()
+    inputs.blobs.cache_clear()
+
+
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.delenv("BASE", raising=False)
     monkeypatch.setattr(plant_faults, "placed", lambda: ([], []))
     for module in (inputs, checks):
         monkeypatch.setattr(module, "ROOT", tmp_path)
-    inputs.blob.cache_clear()
-    inputs.blobs.cache_clear()
+    forget()
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -66,9 +73,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     commit()
     assert checks.main(["run", "count"]) == 0
     yield tmp_path
-    inputs.blobs().communicate()
-    inputs.blob.cache_clear()
-    inputs.blobs.cache_clear()
+    forget()
 
 
 def git(*arguments: str) -> None:
