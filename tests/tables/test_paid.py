@@ -20,35 +20,11 @@ from geomdp.tables import Design
 from geomdp.tables._publish import kept, published
 from geomdp.tables._release import publishing, steps, top
 from published_kinds import DESIGNS, PEOPLE
+from test_published import Dying, Killed
 
 VISITS = PEOPLE.assign(age=PEOPLE["age"] % 7)
 PAIR = Design({"area": [*"ABC"]}).sum_and_count(VISITS, "age", bounds=(0, 6))
 FLAT = DESIGNS["flat"].count(PEOPLE)
-
-
-class Killed(BaseException):
-    """The process is gone."""
-
-
-class Dying:
-    """The module os of a process that is killed after some calls."""
-
-    def __init__(self, left: int) -> None:
-        self.left = left
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(os, name)
-        counted = callable(value) and name not in ("urandom", "PathLike", "fspath")
-        return self.dying(value) if counted else value
-
-    def dying(self, call: Any) -> Any:
-        def counted(*arguments: Any) -> Any:
-            if not self.left:
-                raise Killed
-            self.left -= 1
-            return call(*arguments)
-
-        return counted
 
 
 def one(table: Any, end: str, **how: Any) -> Callable[[Path, Any], Any]:

@@ -62,12 +62,12 @@ class Killed(BaseException):
 class Dying:
     """The module os of a process that is killed after some calls."""
 
-    def __init__(self, left: int, links: bool) -> None:
+    def __init__(self, left: int, links: bool = True) -> None:
         self.left, self.links = left, links
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(os, name)
-        counted = callable(value) and name not in ("urandom", "PathLike")
+        counted = callable(value) and name not in ("urandom", "PathLike", "fspath")
         return self.dying(value) if counted else value
 
     def dying(self, call: Any) -> Any:
