@@ -854,6 +854,17 @@ def test_what_is_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
         assert seconds < 5, (path.name, seconds)
 
 
+@pytest.mark.parametrize("row", [b"a," + b"1" * 2**20, b"," * 2**20, b'"' + b"\n" * 2**20 + b'",1'])
+def test_a_row_that_is_too_long_is_refused_by_its_length(row: bytes, tmp_path: Path) -> None:
+    """Before its cells are made, in a file that is small enough to be held."""
+    path = tmp_path / "x.csv"
+    _published.write(path, columns(1, 2, 3), {}, overwrite=False)
+    path.write_bytes(path.read_bytes() + row + b"\r\n")
+    restate(path)
+    with pytest.raises(ValueError, match=f"a row of more than {2**20} bytes is not accepted"):
+        _published.read(path)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
 @pytest.mark.parametrize("name", ["x.csv", "x.csv.json", "x.parquet", "x.parquet.json", "x.jsonl"])
 def test_a_pipe_in_place_of_a_file_is_refused(
