@@ -1063,6 +1063,7 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("common", lambda x: tables.Words("ab", 3, common=x)),
     ("at_least", lambda x: COMMON.count(PEOPLE).release(epsilon=1, at_least=x)),
     ("at_least", lambda x: COMMON.spurious(1, (9, x))),
+    ("rest", lambda x: COMMON.threshold(1, rest=x)),
     ("paths?|nodes", tables.Hierarchy.from_paths),
     ("codes?|nodes", lambda x: tables.Hierarchy.from_prefixes(x, (1, 2))),
     ("root|nodes", lambda x: tables.Hierarchy.from_paths(["a", "b"], root=x)),

@@ -1,5 +1,6 @@
 """Groups that are published because their noisy counts reached a threshold."""
 
+import itertools
 import json
 import math
 from fractions import Fraction
@@ -98,6 +99,26 @@ def test_the_threshold_is_the_least(spurious: float) -> None:
     least = design.threshold(0.5, spurious)
     assert design.spurious(0.5, least) <= spurious
     assert least == 1 or design.spurious(0.5, least - 1) > spurious
+
+
+def test_the_least_threshold_is_that_of_a_search_step_by_step() -> None:
+    for rate, places in itertools.product(("1/50", "1/3", 1, 7), (1, 3, 10**6, 10**40)):
+        plan = scatter.plan_of(Fraction(rate))
+        for most in (Fraction(1, 10**4), Fraction(1), Fraction(places)):
+            each = (x for x in itertools.count(1) if plan.spurious(places, x) <= most)
+            assert plan.least_threshold(places, most) == next(each)
+
+
+def test_the_least_threshold_is_found_at_once_at_any_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took 15 seconds at a rate of 10^-8, and 10^5 steps."""
+    asked, spurious = [], scatter.Plan.spurious
+    monkeypatch.setattr(
+        scatter.Plan, "spurious", lambda *given: asked.append(given) or spurious(*given)
+    )
+    plan = scatter.plan_of(Fraction(1, 10**8))
+    least = plan.least_threshold(10**9, Fraction(1))
+    assert len(asked) < 80
+    assert plan.spurious(10**9, least) <= 1 < plan.spurious(10**9, least - 1)
 
 
 class Drawn:

@@ -17,7 +17,7 @@ from exact import stated
 from geomdp import GeometricMechanism, accounting, accuracy
 from geomdp._ground import identity
 from geomdp._numerics import scatter
-from geomdp.tables import Design
+from geomdp.tables import Design, Words
 from geomdp.tables._facts import layout
 from geomdp.tables._release import steps
 from geomdp.tables._results import rest as _rest
@@ -281,6 +281,21 @@ def test_the_loss_is_the_sum_over_all_outcomes(counts: Any) -> None:
             one, other = (log + log_pmf(r, v - left) for log, left in logs)
             worst = max(worst, abs(one - other))
     assert worst <= s * change + r * of_rest + 1e-12
+
+
+def test_a_threshold_is_planned_with_the_epsilon_that_the_row_leaves() -> None:
+    """One planned without the row let 17,000 spurious words appear."""
+    words, row = Design({"word": Words("abcdefghijklmnopqrstuvwxyz", 20)}), ("-", "0.1")
+    groups = words.count(pd.DataFrame({"word": ["x"]})).release(epsilon=1, at_least=99, rest=row)
+    [noise] = groups.mechanisms.values()
+    for rest, epsilon in ((row, noise.epsilon), (None, 1)):
+        least = words.threshold(1, rest=rest)
+        assert least == words.threshold(epsilon)
+        assert words.spurious(1, least, rest=rest) == words.spurious(epsilon, least) <= 1
+        assert words.missed(70, 1, least, rest=rest) == words.missed(70, epsilon, least)
+    assert words.spurious(1, words.threshold(1), rest=row) > 500
+    with pytest.raises(ValueError, match="rest of 'word' is null"):
+        words.threshold(1, rest=(None, "0.1"))
 
 
 def test_the_row_has_its_part_of_epsilon_and_is_booked() -> None:

@@ -11,6 +11,7 @@ A :class:`Plan` states both, in public numbers, and draws.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -126,10 +127,13 @@ class Plan(NamedTuple):
         step = self.sampled_rate
         # The number is about places * rho * a**(T - 1), and no less than this by a part of 10^-3.
         lost = math.log(places) - math.log(most) - math.log1p(math.exp(-step)) - 0.001
-        found = max(1, math.floor(lost / step))
-        while self.spurious(places, found) > most:
-            found += 1
-        return found
+        least, ahead = max(1, math.floor(lost / step)), 1
+        while self.spurious(places, least + ahead - 1) > most:
+            ahead *= 2
+        thresholds = range(least, least + ahead)
+        return thresholds[
+            bisect_left(thresholds, x=True, key=lambda x: self.spurious(places, x) <= most)
+        ]
 
     def reach(
         self,

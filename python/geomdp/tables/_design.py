@@ -32,6 +32,7 @@ from geomdp.tables._release.means import SumAndCount
 from geomdp.tables._release.table import Table
 from geomdp.tables._release.top import Searchable
 from geomdp.tables._results.groups import threshold
+from geomdp.tables._results.rest import asked
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Drawn
@@ -423,7 +424,9 @@ individual='patient', l0=2)
             low, high = (low, middle) if enough else (middle, high)
         return high
 
-    def spurious(self, epsilon: Real, at_least: AtLeast) -> float:
+    def spurious(
+        self, epsilon: Real, at_least: AtLeast, *, rest: tuple[Any, Real] | None = None
+    ) -> float:
         """Return the expected number of empty cells that reach a threshold, if all are empty.
 
         Parameters
@@ -433,6 +436,9 @@ individual='patient', l0=2)
         at_least : int or (int, int)
             The threshold: the least noisy count that is published; or a pair, as :meth:`threshold`
             returns it.
+        rest : pair of a label and a number, optional
+            The row for the groups left out, as :meth:`Table.release` takes it. Its share of epsilon
+            is not that of the groups, whose noise is then greater.
 
         Examples
         --------
@@ -442,14 +448,19 @@ individual='patient', l0=2)
         True
 
         """
-        rate, classes = self._classes(epsilon, at_least)
+        rate, classes = self._classes(epsilon, at_least, rest)
         if rate == math.inf:
             return 0.0
         each, noise = zip(classes.places, classes.thresholds, strict=True), scatter.plan_of(rate)
         return math.fsum(noise.spurious(*pair) for pair in each)
 
     def missed(
-        self, count: Integer, epsilon: Real, at_least: AtLeast
+        self,
+        count: Integer,
+        epsilon: Real,
+        at_least: AtLeast,
+        *,
+        rest: tuple[Any, Real] | None = None,
     ) -> float | tuple[float, float]:
         """Return the probability that a cell with this count does not reach a threshold.
 
@@ -459,7 +470,7 @@ individual='patient', l0=2)
         ----------
         count : int
             The true count of a cell, such as the least that matters.
-        epsilon, at_least
+        epsilon, at_least, rest
             As in :meth:`spurious`.
 
         Examples
@@ -470,7 +481,7 @@ individual='patient', l0=2)
         [0.995, 0.269, 0.002]
 
         """
-        rate, classes = self._classes(epsilon, at_least)
+        rate, classes = self._classes(epsilon, at_least, rest)
         number = parameters.at_least("count", count, 0)
         if rate == math.inf:
             found = [float(number < least) for least in classes.thresholds]
@@ -479,7 +490,9 @@ individual='patient', l0=2)
             found = [noise.missed(number, x) for x in classes.thresholds]
         return found[0] if len(found) == 1 else (found[0], found[1])
 
-    def threshold(self, epsilon: Real, spurious: Real = 1) -> int | tuple[int, int]:
+    def threshold(
+        self, epsilon: Real, spurious: Real = 1, *, rest: tuple[Any, Real] | None = None
+    ) -> int | tuple[int, int]:
         """Return the least threshold that at most this many empty cells are expected to reach.
 
         If a column has :class:`Words` with a list of common ones, these are two thresholds, as
@@ -488,7 +501,7 @@ individual='patient', l0=2)
 
         Parameters
         ----------
-        epsilon
+        epsilon, rest
             As in :meth:`spurious`.
         spurious : int, float or Fraction
             The greatest expected number of empty cells, above 0.
@@ -499,10 +512,12 @@ individual='patient', l0=2)
         >>> design = Design({"page": range(10**6), "country": range(250)})
         >>> design.threshold(epsilon=1), design.threshold(epsilon=1, spurious=0.01)
         (20, 24)
+        >>> design.threshold(epsilon=1, rest=(-1, "0.1"))
+        22
 
         """
         most = parameters.positive_fraction("spurious", spurious)
-        rate, classes = self._classes(epsilon, (1, 1) if has_common(self._axes) else 1)
+        rate, classes = self._classes(epsilon, (1, 1) if has_common(self._axes) else 1, rest)
         if rate == math.inf:
             found = [1 for _ in classes.places]
         else:
@@ -510,8 +525,9 @@ individual='patient', l0=2)
             found = [noise.least_threshold(n, part) for n in classes.places]
         return found[0] if len(found) == 1 else (found[0], found[1])
 
-    def _classes(self, epsilon: Real, at_least: Any) -> tuple[Fraction | float, Classes]:
+    def _classes(self, epsilon: Real, at_least: Any, rest: Any) -> tuple[Fraction | float, Classes]:
         """Return the rate of the noise of groups, and their cells by threshold."""
+        _, epsilon = asked(self, rest, epsilon)
         mechanism = self.mechanisms_for(epsilon)[self.blocks[-1]]
         return mechanism.rate, Classes(self._axes, threshold(self, at_least, mechanism))
 

@@ -121,7 +121,7 @@ def prepare(
     **how: Any,
 ) -> Release:
     """Return a release, after all checks that public facts allow, those of its plans too."""
-    row, padded = None, 0
+    padded = 0
     if people is not None:
         if at_least is None:
             raise TypeError("people is for at_least: without it, every cell gets noise")
@@ -136,7 +136,7 @@ def prepare(
             raise TypeError("rest is for at_least: without it, no group is left out")
         if mechanism is not None or epsilon is None:
             raise TypeError("rest takes a share of epsilon: give epsilon instead of a mechanism")
-        row, epsilon = _rest.asked(design, rest, epsilon)
+    row, epsilon = _rest.asked(design, rest, epsilon)
     mechanisms = layout.mechanisms_by(design, mechanism, epsilon, bounds, tiers)
     if at_least is not None:
         at_least = threshold(design, at_least, mechanisms[design.blocks[-1]])

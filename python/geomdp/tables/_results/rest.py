@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp._ground import parameters
-from geomdp._ground.parameters import Typed
 from geomdp._noise import exact_loss
 from geomdp.mechanism import GeometricMechanism
 from geomdp.tables._columns import levels as _levels
@@ -60,8 +59,10 @@ class Rest(NamedTuple):
         return max(low[0], 0), max(high[1], 0)
 
 
-def asked(design: Layout, rest: Any, epsilon: Any) -> tuple[Rest, Typed]:
-    """Return the row that is asked for, and what it leaves of epsilon, or refuse it."""
+def asked(design: Layout, rest: Any, epsilon: Any) -> tuple[Rest | None, Any]:
+    """Return the row that is asked for, if one is, and the epsilon of the groups, or refuse it."""
+    if rest is None:
+        return None, epsilon
     if not isinstance(rest, tuple) or len(rest) != 2:
         wanted = 'a pair of a label and its share of epsilon, such as ("others", 0.1)'
         raise TypeError(parameters.foreign("rest", rest, wanted))
