@@ -434,15 +434,6 @@ class TwoSidedGeometric(_Distribution):
         rate = 1 / self._noise.scale
         return math.sqrt(2) * math.exp(-rate / 2) / -math.expm1(-rate)
 
-    def entropy(self) -> float:
-        """Return the entropy ``log((1 + a)/(1 - a)) + 2 rate a / (1 - a**2)``, in nats.
-
-        >>> from geomdp.distribution import TwoSidedGeometric
-        >>> round(TwoSidedGeometric(scale=2).entropy(), 4)
-        2.3663
-        """
-        return 0.0 if self._rate is None else count_moments.entropy(self._rate, None, None)
-
     def __repr__(self) -> str:
         return f"TwoSidedGeometric(scale={self._scale!r})"
 
@@ -462,8 +453,8 @@ class CensoredGeometric(_Distribution):
     center : int, or array or sequence of ints
         The true count or counts, as :meth:`geomdp.GeometricMechanism.release` accepts them. Centers
         outside the bounds are clamped to the nearest bound, as in a release. Arrays broadcast
-        against the arguments of methods. ``mean``, ``var``, ``std`` and ``entropy`` return arrays
-        of the same shape.
+        against the arguments of methods. ``mean``, ``var`` and ``std`` return arrays of the
+        same shape.
     scale : number
         The noise scale; not negative, and within float64. 0 means no noise.
     bounds : (int, int)
@@ -542,21 +533,6 @@ class CensoredGeometric(_Distribution):
         array([1.731, 2.373])
         """
         return self._each(lambda center: math.sqrt(self._moments(center).variance))
-
-    def entropy(self) -> Any:
-        """Return the entropy in nats (``docs/proofs.md``, section 10).
-
-        >>> from geomdp.distribution import CensoredGeometric
-        >>> release = CensoredGeometric([0, 3], scale=2, bounds=(0, 100))
-        >>> release.entropy().round(3)
-        array([1.306, 2.13 ])
-        """
-        rate, (lower, upper) = self._rate, self._bounds
-        if rate is None:
-            return self._each(lambda _: 0.0)
-        return self._each(
-            lambda center: count_moments.entropy(rate, center - lower, upper - center)
-        )
 
     def _moments(self, center: int) -> count_moments.Moments:
         return count_moments.of_censored(self._rate, *self._bounds, center)

@@ -1,4 +1,4 @@
-"""Moments and entropy of a release, against sums over the distribution in hundreds of digits."""
+"""Moments of a release, against sums over the distribution in hundreds of digits."""
 
 import functools
 import itertools
@@ -77,10 +77,6 @@ def moments_of(terms: Iterable[Term]) -> Exact:
     bias = sum(place * mass for place, mass in pmf)
     variance = sum((place - bias) ** 2 * mass for place, mass in pmf)
     return Exact(bias, variance, sum(abs(place) * mass for place, mass in pmf))
-
-
-def entropy(terms: Iterable[Term]) -> mpf:
-    return -sum(mass * mpmath.log(mass) for mass in gather(terms).values())
 
 
 def check(computed: Moments, exact: Exact, accuracy: mpf = NEAREST) -> None:
@@ -281,17 +277,6 @@ def wide_folded(
     return Exact(bias, square - bias**2, absolute)
 
 
-def wide_entropy(rate: Fraction, below: int | None, above: int | None) -> mpf:
-    """Return the entropy of the noise, minus that of the geometric tails beyond the bounds."""
-    if below == 0 == above:
-        return mpf(0)
-    a, loss = power(rate, 1), mpf(rate.numerator) / rate.denominator
-    whole = mpmath.log((1 + a) / (1 - a)) + loss * 2 * a / (1 - a**2)
-    geometric = -mpmath.log(1 - a) + loss * a / (1 - a)
-    beyond = sum(power(rate, room) for room in (below, above) if room is not None)
-    return whole - beyond / (1 + a) * geometric
-
-
 @pytest.mark.parametrize("rate", [Fraction(3, 10), Fraction(1), Fraction(40)], ids=float)
 def test_closed_forms_equal_sums(rate: Fraction) -> None:
     with mpmath.workdps(120):
@@ -300,11 +285,9 @@ def test_closed_forms_equal_sums(rate: Fraction) -> None:
             rooms = (rate, below, above)
             pairs.append((wide_censored(*rooms), moments_of(censored_terms(*rooms))))
             pairs.append((wide_truncated(*rooms), moments_of(truncated_terms(*rooms))))
-            pairs.append(((wide_entropy(*rooms),), (entropy(censored_terms(*rooms)),)))
             for halves in HALVES:
                 folded = moments_of(folded_terms(*rooms, *halves))
                 pairs.append((wide_folded(*rooms, *halves), folded))
-        pairs.append(((wide_entropy(rate, None, None),), (entropy(noise_terms(rate)),)))
         for wide, summed in pairs:
             for one, other in zip(wide, summed, strict=True):
                 assert abs(one - other) < CLOSE
@@ -332,17 +315,13 @@ def test_closed_forms_equal_sums(rate: Fraction) -> None:
 @example(Fraction(745), 0, 2, (False, False))
 @example(Fraction(751), 0, 1, (False, False))
 @example(Fraction(801), 0, 1, (False, False))
-def test_moments_and_entropy_of_any_room(
-    rate: Fraction, below: int, above: int, halves: Halves
-) -> None:
+def test_moments_of_any_room(rate: Fraction, below: int, above: int, halves: Halves) -> None:
     room = rate, below, above
     with mpmath.workdps(digits(rate, below + above)):
         check(count_moments.unbounded(rate), wide_unbounded(rate))
         check(count_moments.censored(*room), wide_censored(*room))
         check(count_moments.truncated(*room), wide_truncated(*room))
         check(count_moments.folded(*room, *halves), wide_folded(*room, *halves))
-        for ends in ((below, above), (None, above), (below, None), (None, None)):
-            check_float(count_moments.entropy(rate, *ends), wide_entropy(rate, *ends))
 
 
 @settings(deadline=None, max_examples=100)

@@ -135,23 +135,6 @@ def reach(rate: Fraction) -> int:
     return math.ceil((800 + 2 * max(0, 1 - decimals.bits(rate))) / rate) + 1
 
 
-def entropy(rate: Fraction, below: int | None, above: int | None) -> float:
-    """Return the entropy of ``clamp(x + Z)``, in nats; None means no bound on that side."""
-    # Above 800 it is about rate * exp(-rate), which is below the least float.
-    if below == 0 == above or rate > 800:
-        return 0.0
-    lost = max(-decimals.bits(rate), 0)
-    # 1 + a and 1 - a may be close to 1, by exp(-rate).
-    with localcontext(decimals.context(40 + lost * math.log10(2) + math.ceil(rate / 2))):
-        a, decimal = power(rate, 1), decimals.of(rate)
-        unclamped = ((1 + a) / (1 - a)).ln() + 2 * a * decimal / (1 - a**2)
-        # Beyond a bound the noise is geometric; clamping removes its entropy.
-        geometric = a * decimal / (1 - a) - (1 - a).ln()
-        distances = [distance for distance in (below, above) if distance is not None]
-        beyond = sum((power(rate, distance) for distance in distances), Decimal(0)) / (1 + a)
-        return float(unclamped - beyond * geometric)
-
-
 def of_censored(rate: Fraction | None, lower: int, upper: int, count: int) -> Moments:
     """Return the moments of a censored release about any true count; no rate means no noise."""
     return _of_clamped(censored, rate, lower, upper, count)
