@@ -1082,7 +1082,7 @@ def test_months_are_not_divided_by_their_days(ax: Axes) -> None:
 )
 def test_dates_that_are_no_axis_are_names(names: Any, ax: Axes) -> None:
     plot.histogram(MECHANISM, [4] * len(names), labels=names, ax=ax)
-    assert len([bar for bar in ax.patches if isinstance(bar, Rectangle)]) == len(names)
+    assert not [bar for bar in ax.patches if isinstance(bar, Rectangle)]
     assert len(side(ax, "y")) == len(names)
 
 

@@ -1,4 +1,4 @@
-"""Pictures of releases: bars with intervals, heat maps, and those of published tables.
+"""Pictures of releases: counts with intervals, heat maps, and those of published tables.
 
 Of published tables, one mark shows one number: a dot the number that the page shows, a line its
 interval. The title says what is drawn, and a line below it how to read it.
@@ -57,14 +57,14 @@ def histogram(
     edges: Numbers | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw noisy counts as bars with intervals.
+    """Draw noisy counts with their intervals, as points by name or as bars of bins.
 
     An interval contains its true count with probability at least ``1 - alpha``
     (:meth:`geomdp.GeometricMechanism.confidence_interval`), and is drawn within the bounds: one
     that reaches a bound goes on there. The legend shows epsilon and this confidence. Counts with
-    names are drawn as horizontal bars, from top to bottom, and dates as steps, with the intervals
-    as a band. A line marks 0 if an interval reaches below it. The Axes may be logarithmic, which
-    leaves out counts of 0 and below, or ``symlog``, which does not.
+    names are points from top to bottom, and dates are steps, with the intervals as a band. A line
+    marks 0 if an interval reaches below it. The Axes may be logarithmic, which leaves out counts of
+    0 and below, or ``symlog``, which does not.
 
     Parameters
     ----------
@@ -148,6 +148,8 @@ def histogram(
     named = index if labels is keys else labels
     title = _text(labelled.sides[0][0]) if labelled.sides else _title(named)
     if names is not None and days is None:
+        # One mark for one number: bars are those of true counts.
+        fill = {} if true is None else fill
         _draw_named(axes, drawn, list(map(_text, names)), style, fill)
         return drawing.finish(axes, "count", title, loc="lower right")
     band = days is not None or len(points) > STEMS
@@ -542,10 +544,11 @@ def _draw_table(
 def _draw_named(
     axes: Axes, drawn: Floats, names: list[str], style: dict[str, Any], fill: dict[str, Any]
 ) -> None:
-    """Draw bars, noisy counts and the ends of their intervals from top to bottom."""
+    """Draw noisy counts and the ends of their intervals from top to bottom, over bars if given."""
     bars, points, lower, upper = drawn
     places = np.arange(len(names))
-    axes.barh(places, bars, **fill)
+    if fill:
+        axes.barh(places, bars, **fill)
     axes.errorbar(
         points, places, xerr=[list(points - lower), list(upper - points)], **_MARKS, **style
     )
