@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright import sync_api
 
 import geomdp
@@ -505,6 +506,21 @@ def test_everything_has_a_name_and_fits(open_page: Any, name: str) -> None:
     for width in (390, 768, 1400):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_axe_finds_nothing(open_page: Any, name: str) -> None:
+    """By the rules of axe-core for WCAG and for good practice, contrast among them."""
+    page = open_page(RELEASED[name])
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        found = [
+            (rule["id"], node["html"])
+            for rule in Axe().run(page).response["violations"]
+            for node in rule["nodes"]
+        ]
+        # A level that is a space is the publisher's.
+        assert [each for each in found if not each[1].endswith("> </th>")] == []
 
 
 def test_words_stay_whole_on_a_telephone(open_page: Any) -> None:

@@ -112,7 +112,7 @@ def _table(facts: Mapping[str, Any], shown: Shown, sheet: Sheet, place: int | No
     caption = f"The {sheet.rows.size:,} largest{by}" if ranked else f"{what}{by}"
     if place is not None:
         caption = f"Table {place}. {caption}"
-    heads = [f"<th scope=col>{escape(label)}" for label in sheet.columns] or ["<th scope=col>"]
+    heads = [f"<th scope=col>{escape(label)}" for label in sheet.columns] or ["<td>"]
     if ranked:
         heads = ["<th scope=col class=n>rank", *heads]
     else:
