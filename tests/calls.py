@@ -852,7 +852,7 @@ LIMITS = [
             ".csv", lambda path: TOWNS.count(PEOPLE).release(epsilon=1, save=path, rounded=x)
         ),
         *([2, 2**31], [1, 2**31 + 1]),
-        of="tables/_facts/rounding.py:_MOST",
+        of="tables/_facts/rounding.py:MOST",
     ),
     Limit(
         "rounded",
@@ -957,10 +957,10 @@ OTHER_LIMITS = {
     *(f"tables/_publish/formats.py:{name}" for name in ("LONGEST_ROW", "_MOST_COLUMNS")),
     *(f"tables/_publish/published.py:{what}" for what in ("_MOST_ROWS", "_MOST_TEXT")),
     *("tables/_publish/published.py:MOST_VALUES", "tables/_publish/footer.py:_DEEPEST"),
-    *(f"tables/_reading/table_file.py:{name}" for name in ("_LONGEST", "_MOST_BITS")),
+    *(f"tables/_reading/table_file.py:{name}" for name in ("_LONGEST", "_MOST_BITS", "MOST")),
     *("tables/_results/noisy_table.py:GREATEST", "tables/_answers/consistency.py:GREATEST"),
     *("tables/_pictures/charts.py:STEPS", "tables/streams/_nodes.py:LONGEST"),
-    "tables/_facts/layout.py:_MOST_COLUMNS",
+    *("tables/_results/noisy_table.py:MOST", "tables/_facts/layout.py:_MOST_COLUMNS"),
 }
 #: Names of parameters, and calls with any value for them.
 CALLS: list[tuple[str, Callable[[Any], Any]]] = [

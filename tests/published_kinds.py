@@ -100,6 +100,21 @@ RELEASED["rounded margins"] = RELEASED["margins"]._to_multiples(5)
 RELEASED["rounded groups"] = RELEASED["groups"]._to_multiples(10)
 RELEASED["rounded groups and rest"] = RELEASED["groups and rest"]._to_multiples(5)
 RELEASED["rounded bounds"] = RELEASED["bounds"]._to_multiples(7)
+#: The sum of three releases, one of them rounded and one with more tables.
+RELEASED["sum"] = RELEASED["rounded"].plus(
+    RELEASED["margins"], DESIGNS["flat"].count(PEOPLE).release(epsilon="1.5", about=ABOUT)
+)
+RELEASED["rounded sum"] = RELEASED["sum"]._to_multiples(5)
+
+
+def least(rates: list[float], alpha: float) -> int:
+    """Return the least t with P(|Z1 + ... + Zn| > t) <= alpha, by convolution."""
+    noise, law = np.arange(-400, 401), np.ones(1)
+    for rate in rates:
+        law = np.convolve(law, np.tanh(rate / 2) * np.exp(-rate * np.abs(noise)))
+    middle = law.size // 2
+    inside = law[middle] + np.concatenate([[0], 2 * np.cumsum(law[middle + 1 :])])
+    return int(np.flatnonzero(1 - inside <= alpha)[0])
 
 
 def ends_of_each(release: Any, alpha: Any) -> Any:
@@ -110,6 +125,11 @@ def ends_of_each(release: Any, alpha: Any) -> Any:
     if isinstance(release, NoisyGroups):
         return release.intervals(alpha)[["lower", "upper"]].to_numpy()
     axes, ends = release.design._axes, np.zeros((*release.design._axes.shape, 2), np.int64)
+    if release.parts:
+        rates = [float(rate) for each in release.parts for rate in [each.mechanisms[0, 0].rate]]
+        off = release._moved + (release._rounded or 0) // 2 + least(rates, float(alpha))
+        counts = release.frame.iloc[:, -1].to_numpy()
+        return np.stack([counts - off, counts.clip(0) + off], 1).clip(0)
     for block, mechanism in release.mechanisms.items():
         at = axes.block(block)
         off, bounds = (release._rounded or 0) // 2, mechanism.bounds or (-np.inf, np.inf)

@@ -35,26 +35,55 @@ def read(path: Path, alpha: float = 0.05) -> list[dict[str, Any]]:
     if facts["top"] is not None or facts["at_least"] is not None:
         return found  # Names alone; or groups, whose intervals geomdp computes.
     depths = [depth_of(axis) for axis in facts["axes"].values()]
-    mechanisms = {tuple(each["depths"]): each for each in facts["mechanisms"]}
+    # A sum of releases has the noise of each.
+    noises: dict[tuple[int, ...], list[dict[str, Any]]] = {}
+    for release in facts.get("parts") or [facts]:
+        for each in release["mechanisms"]:
+            noises.setdefault(tuple(each["depths"]), []).append(each)
+    reaches = {
+        at: reach([float(Fraction(each["rate"])) for each in some], alpha)
+        for at, some in noises.items()
+    }
     # True sums of values that may be negative are, too.
     floor = -math.inf if facts["values"] is not None and facts["values"][0] < 0 else 0
     for row, cells in zip(found, rows, strict=True):
         at = tuple(known[cell] for known, cell in zip(depths, cells, strict=False))
-        off = (facts["rounded"] or 0) // 2  # The most that rounding moved a count.
+        # The most that rounding moved a count.
+        off = (facts["rounded"] or 0) // 2 + facts.get("moved", 0)
         # A noisy count below the floor has the interval of the floor.
         count = max(int(cells[-1]), floor)
         given = count - off, count + off
-        row["lower"], row["upper"] = interval(given, mechanisms[at], alpha - LOST, floor)
+        row["lower"], row["upper"] = interval(given, noises[at][0], reaches[at], floor)
+    return found
+
+
+def reach(rates: list[float], alpha: float) -> int:
+    """Return the least t that the sum of noises of these rates exceeds with at most this level."""
+    alpha -= LOST * len(rates)
+    if len(rates) == 1:
+        [rate] = rates
+        return max(math.ceil(-math.log(alpha * (1 + math.exp(-rate)) / 2) / rate - 1), 0)
+    middle = sum(math.ceil(40 / rate) for rate in rates)
+    law = [0.0] * middle + [1.0] + [0.0] * middle
+    for rate in rates:
+        # A noise is the sum of a geometric number, and the negative of one.
+        a = math.exp(-rate)
+        for places in (range(len(law)), range(len(law))[::-1]):
+            before = 0.0
+            for place in places:
+                before = law[place] = (1 - a) * law[place] + a * before
+    found, inside = 0, law[middle]
+    while inside < 1 - alpha + 1e-9:
+        found += 1
+        inside += 2 * law[middle + found]
     return found
 
 
 def interval(
-    count: tuple[float, float], mechanism: dict[str, Any], alpha: float, floor: float
+    count: tuple[float, float], mechanism: dict[str, Any], reach: int, floor: float
 ) -> tuple[float, float]:
     """Return the ends for a noisy count between two numbers; no true count is below the floor."""
     low, high = count
-    rate = float(Fraction(mechanism["rate"]))
-    reach = max(math.ceil(-math.log(alpha * (1 + math.exp(-rate)) / 2) / rate - 1), 0)
     least, most = mechanism["bounds"] or (-math.inf, math.inf)
     # A count at a bound may have been moved there, and a true count beyond it has its noise.
     lower = floor if low - reach <= least else max(low - reach, floor)

@@ -94,7 +94,6 @@ QUESTIONS: dict[Callable[..., Any], Callable[[Any], Any]] = {
     tables.Answers.mean: lambda alpha: NOISY.mean("age", alpha=alpha),
     tables.Answers.quantile: lambda alpha: NOISY.quantile("age", 0.5, alpha=alpha),
     tables.Answers.rate: lambda alpha: NOISY.rate(1000, per=10, alpha=alpha),
-    tables.Answers.plus: lambda alpha: NOISY.plus(OTHER, alpha=alpha),
     tables.Answers.change_since: lambda alpha: NOISY.change_since(OTHER, alpha=alpha),
     tables.Answers.per: lambda alpha: NOISY.per(OTHER, alpha=alpha),
     tables.NoisyTable.number_of_cells: lambda alpha: NOISY.number_of_cells(at_most=0, alpha=alpha),

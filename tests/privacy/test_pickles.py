@@ -30,6 +30,7 @@ STEPS = [
     m.then_geometric(scale=2.0),
     m.make_composition([COUNT >> m.then_geometric(scale=2.0)] * 2),
 ]
+YES = tables.count(pd.Series(["no"]), ["yes", "no"])
 SUMMED = tables.Design({"n": [1]}).sum_and_count(pd.DataFrame({"n": [1]}), "n", bounds=(0, 9))
 PICKLED = [
     MECHANISM,
@@ -60,6 +61,7 @@ PICKLED = [
     *MECHANISM.tier_plans([Fraction(1, 9)]),
     MECHANISM.tier_plans([Fraction(1, 9)])[0].certificate(),
     MECHANISM.tiers([1, 2], [Fraction(1, 9)]),
+    *YES.release(tiers={"a": "0.1", "b": 1})["a"].plus(YES.release(epsilon=1)).parts,
     TREE,
     tables.Words("ab", 3, common=["a"]),
     of_leaves(TREE, [3, 5]).release(epsilon=1),

@@ -109,7 +109,7 @@ def questions(noisy: Any, other: Any) -> Iterator[Any]:
             yield lambda by=by, alpha=alpha: noisy.percent(by, alpha=alpha, simultaneous=True)
             yield lambda by=by, alpha=alpha: noisy.per(other, by=by, alpha=alpha)
             yield lambda by=by, alpha=alpha: noisy.change_since(other, by=by, alpha=alpha)
-            yield lambda by=by, alpha=alpha: noisy.plus(other, by=by, alpha=alpha)
+            yield lambda by=by, alpha=alpha: noisy.plus(other).total(by, alpha=alpha)
         yield lambda: noisy.combine(other).total((), alpha=0.1)
         yield lambda: noisy.with_totals(99).total((), alpha=0.1)
         for axis in noisy.design._axes:

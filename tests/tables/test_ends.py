@@ -99,7 +99,6 @@ QUESTIONS: dict[str, tuple[Callable[..., Any], Truth]] = {
         lambda c, _: Fraction(0),
     ),
     "change_since": (lambda t, by, **k: t.change_since(t.earlier, by, **k), lambda c, _: 0),
-    "plus": (lambda t, by, **k: t.plus(t.earlier, by, **k), lambda c, _: 2 * c.sum()),
 }
 #: With bounds, the others are refused.
 BOUNDED = ["total", "percent", "difference", "rate"]
@@ -114,7 +113,7 @@ def cases() -> Iterator[tuple[str, str, Any, bool]]:
         if (shape == "bounds" and name not in BOUNDED) or (name == "percent" and not by):
             continue
         yield shape, name, by, False
-        if shape != "bounds" and name not in ("change_since", "plus"):
+        if shape != "bounds" and name != "change_since":
             yield shape, name, by, True
 
 

@@ -26,14 +26,13 @@ from exact import stated
 from geomdp import GeometricMechanism
 from geomdp._ground import identity, new_file
 from geomdp.accounting import Budget
-from geomdp.tables import Design, Hierarchy
-from geomdp.tables._answers.answers import Answers
+from geomdp.tables import Design, Hierarchy, NoisyTable
 from geomdp.tables._columns.native import LIBRARIES
 from geomdp.tables._release import top as _top
 from geomdp.tables.streams import Stream
 from leaves import of_leaves
 from modules import PUBLIC, signature
-from published_kinds import DESIGNS, PEOPLE
+from published_kinds import DESIGNS, PEOPLE, least
 
 TREE = Hierarchy({"A": "North", "B": "North", "C": "all", "North": "all"}, leaves_only=True)
 FLAT = DESIGNS["flat"].count(PEOPLE)
@@ -273,14 +272,17 @@ def test_an_id_is_128_bits_of_the_operating_system(monkeypatch: pytest.MonkeyPat
 
 
 #: What two releases are asked, and nothing else of an answer takes a second one.
-OF_TWO = {name for name, each in inspect.getmembers(Answers, inspect.isfunction)
-          if "Answers" in list(inspect.get_annotations(each).values())[:-1]}  # fmt: skip
+OF_TWO = {
+    name
+    for name, each in inspect.getmembers(NoisyTable, inspect.isfunction)
+    if {"Answers", "NoisyTable"} & {*list(inspect.get_annotations(each).values())[:-1]}
+}
 
 
 def asked(one: Any, name: str, two: Any, **more: Any) -> Any:
     """Return the answer by area of two releases."""
-    if name == "combine":
-        return one.combine(two).total("area", **more)
+    if name in ("combine", "plus"):
+        return getattr(one, name)(two).total("area", **more)
     return getattr(one, name)(two, by="area", **more)
 
 
@@ -315,7 +317,7 @@ def test_a_table_and_its_corrections_are_not_taken_together(tmp_path: Path) -> N
         assert len(two.change_since(one, by="area", alpha=0.05)) == 3
     once = FLAT.release(epsilon=1, corrects=FLAT.release(epsilon=1))
     twice = FLAT.release(epsilon=1, corrects=once)
-    assert len(twice.combine(third).total("area")) == len(third.plus(once, "area")) == 3
+    assert len(twice.combine(third).total("area")) == len(third.plus(once).total("area")) == 3
     with pytest.raises(ValueError, match="give a release that was corrected as often as this one"):
         once.combine(third)
 
@@ -352,7 +354,11 @@ def test_separate_counts_under_limits_are_not_combined(name: str, tmp_path: Path
             with pytest.raises(ValueError, match="keep other records in each count"):
                 pair[0].combine(pair[1])
             # Of the true counts of both, as they are.
-            assert len(pair[0].plus(pair[1])) == len(pair[0].change_since(pair[1], "area")) == 4
+            assert (
+                pair[0].plus(pair[1]).design.cells
+                == len(pair[0].change_since(pair[1], "area"))
+                == 4
+            )
         both = one[way].combine(two[way])
         with pytest.raises(ValueError, match="release both from one count"):
             both.combine(other[way])
@@ -432,42 +438,32 @@ def test_tables_of_one_stream_have_its_id(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="or of the same stream, so that they share noise"):
             tables[0].change_since(each, by="cell")
     assert two.table().id != one.table().id
-    assert len(two.table().plus(one.table(), by="cell", alpha=0.05)) == 2
+    assert len(two.table().plus(one.table()).total("cell")) == 2
 
 
 # Tables of different people
-
-
-def least(rates: list[float], alpha: float) -> int:
-    """Return the least t with P(|Z1 + Z2| > t) <= alpha, by convolution."""
-    size = 400
-    noise = np.arange(-size, size + 1)
-    laws = [np.tanh(rate / 2) * np.exp(-rate * np.abs(noise)) for rate in rates]
-    both = np.convolve(*laws)
-    middle = both.size // 2
-    inside = both[middle] + np.concatenate([[0], 2 * np.cumsum(both[middle + 1 :])])
-    return int(np.flatnonzero(1 - inside <= alpha)[0])
 
 
 @pytest.mark.parametrize("epsilons", [("0.5", "0.5"), ("0.3", "1.5")])
 @pytest.mark.parametrize("alpha", [0.2, 0.05, 0.01])
 def test_the_interval_of_a_sum_has_the_noise_of_both(epsilons: Any, alpha: float) -> None:
     one, two = (FLAT.release(epsilon=each) for each in epsilons)
-    found = one.plus(two, alpha=alpha)
+    found = one.plus(two).intervals(alpha=alpha)
     assert (found["estimate"] == one.frame["count"] + two.frame["count"]).all()
     wanted = least([float(stated(each)) for each in epsilons], alpha)
     assert (found["upper"] - found["estimate"] == wanted).all()
     assert (found["lower"] == (found["estimate"] - wanted).clip(0)).all()
-    assert two.plus(one, alpha=alpha).equals(found)
+    assert two.plus(one).intervals(alpha=alpha).equals(found)
 
 
 def test_tables_with_other_cells_are_not_added() -> None:
     one = FLAT.release(epsilon=1)
     for levels in ({"area": ["A", "B"], "sex": ["f", "m"]}, {"area": ["A", "B", "C"]}):
-        with pytest.raises(ValueError, match=r"other levels of|other has no column 'sex'"):
+        with pytest.raises(ValueError, match=r"other levels of|other has the columns \['area'\]"):
             one.plus(Design(levels).count(PEOPLE).release(epsilon=1))
     with pytest.raises(TypeError, match="give a noisy table"):
         one.plus(FLAT.top(1, epsilon=1))  # type: ignore[arg-type]
     margins = DESIGNS["margins"].count(PEOPLE).release(epsilon=1)
-    assert len(one.plus(margins, alpha=0.05)) == 6
-    assert (one.plus(margins)["estimate"] - 2 * 1200 / 6).abs().max() < 400
+    for found in (one.plus(margins), margins.plus(one)):
+        assert found.design.cells == 6
+        assert (found.estimates()["estimate"] - 2 * 1200 / 6).abs().max() < 400

@@ -176,7 +176,7 @@ def test_tiers_of_one_release_are_no_two_releases() -> None:
     other = SMALL.count(RECORDS).release(tiers=TIERS)
     message = "another tier of the same release, made from the finer one: use the finest of them"
     for call in ("combine", "plus", "change_since"):
-        how = {} if call == "combine" else {"alpha": 0.05}
+        how = {"alpha": 0.05} if call == "change_since" else {}
         with pytest.raises(ValueError, match=message):
             getattr(first["public"], call)(first["office"], **how)
         with pytest.raises(ValueError, match="is this release, or of the same stream"):

@@ -15,6 +15,7 @@ from geomdp.tables._columns.frames import release_columns
 from geomdp.tables._count.contributions import bound_contributions
 from geomdp.tables._design import Design, count
 from geomdp.tables._facts.hierarchy import Hierarchy
+from geomdp.tables._facts.parts import Part
 from geomdp.tables._facts.rules import Words
 from geomdp.tables._limits import ChosenLimit, choose_limit
 from geomdp.tables._reading.report import report
@@ -33,6 +34,7 @@ __all__ = [
     "count",
     "Table",
     "NoisyTable",
+    "Part",
     "NoisyGroups",
     "Top",
     "SumAndCount",
@@ -50,6 +52,6 @@ __all__ = [
 # Pickles name this module, wherever a class is written.
 for _class in (
     *(Answers, ChosenLimit, Design, EmptyTableWarning, Hierarchy, NoisyGroups, NoisySumAndCount),
-    *(NoisyTable, NoisyTiers, SumAndCount, Table, Top, Words),
+    *(NoisyTable, NoisyTiers, Part, SumAndCount, Table, Top, Words),
 ):
     _class.__module__ = __name__

@@ -138,7 +138,7 @@ read_geomdp <- function(path, level = 0.95) {
   attr(rows, "level") <- level
   class(rows) <- c("geomdp", "data.frame")
   if (!is.null(facts$top)) return(rows)
-  # The rate of each row's noise: that of the depths of its levels.
+  # The rate of each row's noise: that of the depths of its levels. A sum has those of its parts.
   key <- rep("", nrow(rows))
   for (place in seq_along(facts$axes)) {
     known <- .depths(facts$axes[[place]], cells[[place]])
@@ -152,9 +152,13 @@ read_geomdp <- function(path, level = 0.95) {
     key <- paste(key, known$depths[at])
   }
   depths <- function(mechanism) paste(c("", unlist(mechanism$depths)), collapse = " ")
-  keys <- vapply(facts$mechanisms, depths, "")
-  mechanisms <- facts$mechanisms[match(key, keys)]
-  rate <- vapply(mechanisms, function(each) .fraction(each$rate), 0)
+  sources <- .sources(facts)
+  keys <- vapply(sources[[1]]$mechanisms, depths, "")
+  rates <- lapply(sources, function(source) {
+    mechanisms <- source$mechanisms[match(key, vapply(source$mechanisms, depths, ""))]
+    vapply(mechanisms, function(each) .fraction(each$rate), 0)
+  })
+  rate <- rates[[1]]
   # A noisy count below the least that a true one may be has the interval of that.
   counts <- pmax(rows[[length(names)]], .least(facts))
   alpha <- 1 - level - .lost
@@ -164,6 +168,11 @@ read_geomdp <- function(path, level = 0.95) {
   high <- counts + off
   if (is.null(facts$at_least)) {
     reach <- .reach(rate, alpha)
+    if (length(rates) > 1) {
+      first <- match(unique(key), key)
+      found <- vapply(first, function(row) .sum_reach(sapply(rates, `[`, row), 1, 1 - level), 0)
+      reach <- found[match(key, unique(key))]
+    }
     rows$lower <- pmax(low - reach, .least(facts))
     rows$upper <- high + reach
   } else {
@@ -179,14 +188,15 @@ read_geomdp <- function(path, level = 0.95) {
     rows[last, c("lower", "upper")] <- c(max(low[last] - reach, 0), high[last] + reach)
   }
   # A count at a bound may have been moved there, and a true count beyond it has its noise.
-  bounds <- facts$mechanisms[[1]]$bounds
+  bounds <- sources[[1]]$mechanisms[[1]]$bounds
   if (!is.null(bounds)) {
     reach <- .reach(rate, alpha)
     rows$lower[low - reach <= bounds[[1]]] <- .least(facts)
     rows$upper[high + reach >= bounds[[2]]] <- Inf
   }
   cell <- key == keys[length(keys)]
-  attr(rows, "read") <- list(levels = unclass(rows)[seq_along(facts$axes)], cell = cell, rate = rate)
+  cells <- if (any(cell)) sapply(rates, `[`, which(cell)[1])
+  attr(rows, "read") <- list(levels = unclass(rows)[seq_along(facts$axes)], cell = cell, rate = cells)
   rows
 }
 
@@ -207,8 +217,13 @@ read_geomdp <- function(path, level = 0.95) {
   match(codes(rows), codes(levels))
 }
 
-# The most that rounding moved a count: half a step, rounded down.
-.off <- function(facts) if (is.null(facts$rounded)) 0 else facts$rounded %/% 2
+# The most that rounding moved a count: half a step, rounded down, and what was added up before.
+.off <- function(facts) {
+  sum(facts$moved) + if (is.null(facts$rounded)) 0 else facts$rounded %/% 2
+}
+
+# The releases whose noise the counts have: one, or those of a sum.
+.sources <- function(facts) if (length(facts$parts) == 0) list(facts) else facts$parts
 
 # Numbers are the same however they are written.
 .same <- function(labels, cells) {
@@ -226,17 +241,18 @@ labels_geomdp <- function(rows, column) {
   ifelse(is.na(found) | found == "", levels, found)
 }
 
-# The least t with P(|sum of the noise of n cells| > t) <= alpha: the characteristic function of the
-# noise is known, and a Fourier transform gives the distribution of the sum. Its errors are below
-# 1e-9, by which alpha is made smaller.
-.sum_reach <- function(rate, n, alpha) {
-  q <- exp(-rate)
-  size <- 2^ceiling(log2(48 * sqrt(2 * n * q) / (1 - q) + 80 / rate + 64))
+# The least t with P(|sum of the noise of n cells| > t) <= alpha, where each cell has a noise of each
+# rate: the characteristic function of the noise is known, and a Fourier transform gives the
+# distribution of the sum. Its errors are below 1e-9, by which alpha is made smaller.
+.sum_reach <- function(rates, n, alpha) {
+  q <- exp(-rates)
+  size <- 2^ceiling(log2(48 * sqrt(2 * n * sum(q / (1 - q)^2)) + 80 / min(rates) + 64))
   if (size > 2^24) stop("this noise is too wide for this reader: use geomdp")
   half <- sin(pi * (seq_len(size) - 1) / size)
-  masses <- Re(fft(exp(-n * log1p(4 * q * half^2 / (1 - q)^2)))) / size
+  logs <- Reduce(`+`, lapply(q, function(q) log1p(4 * q * half^2 / (1 - q)^2)))
+  masses <- Re(fft(exp(-n * logs))) / size
   inside <- cumsum(c(masses[1], 2 * masses[2:(size / 2)]))
-  reach <- which(inside >= 1 - (alpha - 1e-9 - n * .lost))[1] - 1
+  reach <- which(inside >= 1 - (alpha - 1e-9 - n * length(rates) * .lost))[1] - 1
   if (is.na(reach)) stop("this level is too near 1 for this reader: use geomdp")
   reach
 }
@@ -248,7 +264,7 @@ sum_geomdp <- function(rows, which, level = attr(rows, "level")) {
   if (!is.null(facts$top) || !is.null(facts$at_least)) {
     stop("these counts cannot be added: they were chosen by their noise")
   }
-  if (!is.null(facts$mechanisms[[1]]$bounds)) {
+  if (!is.null(.sources(facts)[[1]]$mechanisms[[1]]$bounds)) {
     stop("counts with bounds cannot be added: errors have one sign")
   }
   stopifnot(!is.logical(which) || length(which) %in% c(1, nrow(rows)))
@@ -263,7 +279,7 @@ sum_geomdp <- function(rows, which, level = attr(rows, "level")) {
   if (!all(read$cell[at])) stop("rows that are sums themselves cannot be added: choose cells")
   counts <- rows[[length(facts$axes) + 1]][chosen]
   n <- length(counts)
-  reach <- .sum_reach(read$rate[at[1]], n, 1 - level) + n * .off(facts)
+  reach <- .sum_reach(read$rate, n, 1 - level) + n * .off(facts)
   total <- sum(counts)
   least <- .least(facts)
   data.frame(

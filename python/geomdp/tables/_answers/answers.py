@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Self, TypeAlias
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from geomdp._ground import notebook, parameters
 from geomdp._ground.parameters import Real
+from geomdp._noise import Noise
 from geomdp.tables._answers import estimates as _estimates
 from geomdp.tables._answers import public_totals, selection
 from geomdp.tables._answers.cells import OfCells
@@ -664,62 +665,6 @@ class Answers(OfCells):
         """
         return _Combined(self, other)
 
-    def plus(
-        self,
-        other: Answers,
-        by: Columns | None = None,
-        *,
-        alpha: Real | None = 0.05,
-        simultaneous: bool = False,
-    ) -> Any:
-        """Return each count plus the same count in a table about other people.
-
-        The noise of both adds up, and the intervals allow for that. An individual with records in
-        both tables is counted in both.
-
-        Like every answer, the sum costs no privacy. Those who can have records only in one of the
-        tables, whatever the data are, incur the privacy loss of that table, so if nobody can be in
-        both, the two together cost the greater of the losses. Those who can be in both, or whose
-        records can move from one to the other, incur the sum. No file tells who can.
-
-        Parameters
-        ----------
-        other : noisy table
-            A release of the same kind of counts, with the same columns and levels; any others leave
-            out no records, as for :meth:`change_since`. It may have other margins, trees and
-            privacy losses. The same release in another file is not accepted, and neither is a
-            correction of this one, which is about the same people.
-        by : column name or tuple of column names, optional
-            The columns to keep; by default all. Margins and inner nodes of trees are shown if both
-            releases have them.
-        alpha, simultaneous
-            As in :meth:`intervals`. None gives estimates alone.
-
-        Returns
-        -------
-        data frame
-            The columns of `by`, estimate, lower and upper.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from geomdp import tables
-        >>> design = tables.Design({"ward": ["A", "B"]})
-        >>> north, south = (
-        ...     design.count(pd.DataFrame({"ward": ["A"] * a + ["B"] * b})).release(epsilon=0.5)
-        ...     for a, b in ((312, 90), (128, 45))
-        ... )
-        >>> found = north.plus(south, alpha=0.05)
-        >>> (found["upper"] - found["estimate"]).tolist()
-        [8, 8]
-
-        """
-        asked = self._beside(other, by)
-        _estimates.refuse_bounds("sum of tables", alpha, self, other)
-        limits = min(self._limits[0], other._limits[0]), math.inf
-        found = _estimates.linear(asked, (1, 1), alpha, simultaneous, limits=limits)
-        return self._framed(asked.rows, found.columns())
-
     def per(
         self,
         other: Answers,
@@ -858,27 +803,15 @@ class _Combined(Answers):
         self.corrects = (*one.corrects, *other.corrects)
         self.design = layout.united(one.design, other.design)
         self.count_id = one.count_id
-        tables = [table for each in (one, other) for table in self._moved(each)]
+        tables = [x for each in (one, other) for x in _estimates.moved(each, self._axes)]
         self._found = [table for table in tables if table[1]]
-        self.mechanisms = {}
+        self.mechanisms, self.parts = {}, (*one.parts, *other.parts)
         known: dict[Block, _Ints] = {}
-        for block, noise, _, counts in tables:
-            if not noise and not np.array_equal(known.setdefault(block, counts), counts):
+        for block, noises, _, counts in tables:
+            if not noises and not np.array_equal(known.setdefault(block, counts), counts):
                 raise ValueError("totals of the two releases contradict each other")
         public_totals.check(self.design._axes, known)
         self._known = known
-
-    def _moved(self, of: Answers) -> Iterator[tuple[Block, Any, int, _Ints]]:
-        """Yield the tables of a release on the united axes, in the depths of rooted trees."""
-        labels = [axis.label for axis in of.design._axes]
-        given = [labels.index(axis.label) if axis.label in labels else None for axis in self._axes]
-        order = [place for place in given if place is not None]
-        known = ((block, None, 0, counts) for block, counts in of._known.items())
-        for block, noise, off, counts in (*of._tables, *known):
-            depths = tuple(0 if place is None else block[place] for place in given)
-            sides = [place for place, depth in enumerate(block) if depth]
-            moved = counts.transpose([sides.index(place) for place in order if block[place]])
-            yield depths, noise, off, moved
 
     @property
     def _axes(self) -> Any:
@@ -889,7 +822,7 @@ class _Combined(Answers):
         return self._one._revision
 
     @property
-    def _tables(self) -> list[tuple[Block, Any, int, _Ints]]:
+    def _tables(self) -> list[tuple[Block, Sequence[Noise], int, _Ints]]:
         return self._found
 
     @property

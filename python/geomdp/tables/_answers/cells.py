@@ -228,6 +228,11 @@ class OfCells(Estimates):
                 f"{what} needs the noisy counts as they were drawn, and these are rounded to "
                 f"multiples of {self._rounded}: ask the release before it was rounded"
             )
+        if self.parts:
+            raise ValueError(
+                f"{what} needs the noise of one release in each count, and these are sums of "
+                f"several releases: ask each of them"
+            )
         axes = self.design._axes
         e, lower, upper = (np.empty(axes.shape) for _ in range(3))
         for block, mechanism in self.mechanisms.items():

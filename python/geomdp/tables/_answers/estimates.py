@@ -30,6 +30,7 @@ from geomdp.tables._math.workload import Fitted, UndeterminedError, Workload
 if TYPE_CHECKING:
     from geomdp.tables._facts.axes import Axis
     from geomdp.tables._facts.layout import Layout
+    from geomdp.tables._facts.parts import Part
     from geomdp.tables._facts.tier_names import Tier
 
 _Floats: TypeAlias = NDArray[np.float64]
@@ -207,20 +208,24 @@ def workload_of(
     known: Iterable[Block] = (),
 ) -> Workload:
     """Return everything public about the noise of blocks with these mechanisms."""
-    return _workload(axes, [(rooted(axes, x), noise, 0) for x, noise in mechanisms.items()], known)
+    noises = [(rooted(axes, x), (noise,), 0) for x, noise in mechanisms.items()]
+    return _workload(axes, noises, known)
 
 
 def _workload(
     axes: Sequence[Axis],
-    noises: Iterable[tuple[Block, Noise, int]],
+    noises: Iterable[tuple[Block, Sequence[Noise], int]],
     known: Iterable[Block],
 ) -> Workload:
-    released, facts = [], dict[int, tuple[Any, Fraction]]()
+    released, facts = [], dict[int, Fraction]()
     for block, each, off in noises:
-        # Tables of equal parts have one mechanism.
-        if id(each) not in facts:
-            facts[id(each)] = each.rate, Fraction(errors_of(each, np.int64).total_variation)
-        released.append((block, *facts[id(each)], off))
+        for noise in each:
+            # Tables of equal parts have one mechanism.
+            if id(noise) not in facts:
+                facts[id(noise)] = Fraction(errors_of(noise, np.int64).total_variation)
+        error = sum((facts[id(noise)] for noise in each), Fraction(0))
+        rate, *more = (noise.rate for noise in each)
+        released.append((block, rate, error, off, tuple(more)))
     return Workload([axis.rooted[0] for axis in axes], released, known)
 
 
@@ -237,6 +242,28 @@ def rooted_sum(axes: Sequence[Axis], weights: Sum) -> Sum:
         else np.concatenate([np.zeros(axis.rooted[1], each.dtype), each])
         for axis, each in zip(axes, weights, strict=True)
     ]
+
+
+def moved(
+    of: Estimates, axes: Sequence[Axis]
+) -> Iterator[tuple[Block, Sequence[Noise], int, _Ints]]:
+    """Yield the tables of a release on some axes, in the depths of rooted trees.
+
+    Its axes are among these, with the same levels in any order. Public totals have no noise.
+    """
+    own = {axis.label: place for place, axis in enumerate(of.design._axes)}
+    given = [own.get(axis.label) for axis in axes]
+    known = ((block, (), 0, counts) for block, counts in of._known.items())
+    for block, noises, off, counts in (*of._tables, *known):
+        sides = [place for place, depth in enumerate(block) if depth]
+        kept = [(x, place) for x, place in zip(axes, given, strict=True) if place in sides]
+        table = counts.transpose([sides.index(place) for _, place in kept])
+        for side, (axis, place) in enumerate(kept):
+            cells = of.design._axes[place].cells
+            if axis.hierarchy is None and axis.cells != cells:
+                places = dict(zip(cells, range(len(cells)), strict=True))
+                table = table.take([places[cell] for cell in axis.cells], side)
+        yield tuple(0 if x is None else block[x] for x in given), noises, off, table
 
 
 def undetermined(axes: Sequence[Axis], error: UndeterminedError) -> str:
@@ -273,8 +300,12 @@ class Estimates:
     _known: Mapping[Block, _Ints] = MappingProxyType({})
     #: The number of whose multiples the noisy counts are: see :meth:`Released.save`.
     _rounded: int | None = None
+    #: The most that rounding moved each count before it was added to others.
+    _moved: int = 0
     #: Which of several precisions of one table it is.
     _tier: Tier | None = None
+    #: The releases that this one is the sum of, as readers know them; empty for any other.
+    parts: tuple[Part, ...] = ()
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -292,18 +323,19 @@ class Estimates:
         return _workload(self.design._axes, [each[:3] for each in self._tables], self._known)
 
     @property
-    def _tables(self) -> list[tuple[Block, Noise, int, _Ints]]:
+    def _tables(self) -> list[tuple[Block, Sequence[Noise], int, _Ints]]:
         """The noisy tables.
 
-        The block of each, in the depths of rooted trees, its noise, the most that its counts are
-        off by rounding, and these counts.
+        The block of each, in the depths of rooted trees, the noises of each of its counts, the most
+        that its counts are off by rounding, and these counts.
         """
         axes, parts = self.design._axes, self.design._parts
-        off = _rounding.half(self._rounded)
-        blocks = [(x, rooted(axes, x), noise) for x, noise in self.mechanisms.items()]
+        off = self._moved + _rounding.half(self._rounded)
+        noises = [each.mechanisms for each in self.parts or (self,)]
+        blocks = [(x, rooted(axes, x), [each[x] for each in noises]) for x in noises[0]]
         return [
-            (block, noise, off, self._values[parts[x]].reshape(public_totals.shape(axes, block)))
-            for x, block, noise in blocks
+            (block, every, off, self._values[parts[x]].reshape(public_totals.shape(axes, block)))
+            for x, block, every in blocks
         ]
 
     @cached_property
@@ -339,7 +371,7 @@ class Estimates:
     @property
     def _by_cells(self) -> bool:
         """Whether intervals come from single cells, which may be at a limit."""
-        if self._known or self.design.tables is not None:
+        if self._known or self.parts or self.design.tables is not None:
             return False
         lists = not any(axis.tree.depth for axis in self.design._axes)
         return self._bounded or (lists and math.isinf(self._fitted.size))

@@ -55,6 +55,19 @@ def check_same_counts(name: str, one: Any, other: Any) -> None:
         )
 
 
+def check_same_sum(name: str, one: Any, other: Any) -> None:
+    """Refuse a release that does not count the same as another one of other people."""
+    check_independent(name, one, other)
+    check_no_correction(one, other)
+    labels = [[axis.label for axis in each.design._axes] for each in (one, other)]
+    if {*labels[0]} != {*labels[1]}:
+        raise ValueError(
+            f"{name} has the columns {labels[1]}, not {labels[0]}: give a release with the same"
+        )
+    _check_facts(name, one, other, "sum")
+    _check_records(name, one.design, other.design, labels[0])
+
+
 def check_same_question(name: str, one: Any, other: Any, by: Any, *, ratio: bool = False) -> None:
     """Refuse a release that does not count the same of other people, or at another time.
 
@@ -67,7 +80,7 @@ def check_same_question(name: str, one: Any, other: Any, by: Any, *, ratio: bool
 
 def check_independent(name: str, one: Any, other: Any) -> None:
     """Refuse a release that shares noise with another one."""
-    if {*one.id.split()}.isdisjoint(other.id.split()):
+    if _ids(one).isdisjoint(_ids(other)):
         return
     if one._tier is not None and one._tier != other._tier:
         raise ValueError(
@@ -82,9 +95,18 @@ def check_independent(name: str, one: Any, other: Any) -> None:
 
 def check_no_correction(one: Any, other: Any) -> None:
     """Refuse a release that corrects another one, or is corrected by it."""
-    ids = {*one.id.split(), *other.id.split()}
-    if not ids.isdisjoint((*one.corrects, *other.corrects)):
+    if any(not (_ids(one) | _ids(other)).isdisjoint(x.corrects) for x in _all(one, other)):
         raise ValueError("one of the releases corrects the other: use the corrected one alone")
+
+
+def _all(*releases: Any) -> list[Any]:
+    """Return some releases, and all that they are sums of."""
+    return [each for one in releases for each in (one, *getattr(one, "parts", ()))]
+
+
+def _ids(of: Any) -> set[str]:
+    """Return the ids of all releases whose noise a release has."""
+    return {own for each in _all(of) for own in each.id.split()}
 
 
 def _check_facts(name: str, one: Any, other: Any, comparison: str) -> None:

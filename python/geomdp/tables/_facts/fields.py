@@ -67,8 +67,13 @@ _LIMITS = _PROTECTS | {"definition"}
 #: What was counted of these records: a ratio is of two such quantities.
 _QUANTITY = frozenset(("ratio", "definition"))
 #: What is true of a release by itself, whatever was counted.
-_OWN = _LIMITS | {"counts"}
+_OWN = _LIMITS | {"counts", "sum"}
 
+
+#: What a sum states of each release that it is made of.
+OF_PART = (
+    "id", "corrects", "count_id", "label", "about", "epsilon", "part_of", "tier", "mechanisms"
+)  # fmt: skip
 
 FIELDS: dict[str, Field] = {
     "format": Field(
@@ -105,7 +110,7 @@ FIELDS: dict[str, Field] = {
         "draws its own, whatever they are. All releases of one count have the same, and only "
         "these are about the same true counts",
         lambda release: release.count_id,
-        differs=_LIMITS,
+        differs=_LIMITS | {"sum"},
     ),
     "label": Field(
         {"type": ["string", "null"]},
@@ -356,6 +361,26 @@ FIELDS: dict[str, Field] = {
         differs=_OWN,
         most=MOST_VALUES,
     ),
+    "parts": Field(
+        {"type": "array", "items": {"$ref": "#/$defs/part"}},
+        "for a sum of releases about different people, each of these, with its own `id`, "
+        "`corrects`, `count_id`, `label`, `about`, `epsilon`, `part_of`, `tier` and `mechanisms`. "
+        "Each count is the sum of their noisy counts, and has the independent noises of all. Then "
+        "`mechanisms` is empty, and `epsilon` is the sum of theirs, the privacy loss of an "
+        "individual in all of them. The `id` is the first 32 hexadecimal digits of the SHA-256 of "
+        "their ids, sorted and separated by blanks, and so is `count_id` of theirs, each null as "
+        "an empty text, unless all are null. Otherwise empty",
+        lambda release: [_values(part, OF_PART) for part in _parts(release)],
+        differs=_OWN,
+        most=MOST_VALUES,
+    ),
+    "moved": Field(
+        {"type": "integer", "minimum": 0},
+        "the most that rounding moved the noisy counts of `parts`, for each count of their sum; "
+        "otherwise 0",
+        lambda release: getattr(release, "_moved", 0),
+        differs=_OWN,
+    ),
 }
 #: The keywords of a design that one value states, with their defaults.
 KEYWORDS = {name: field.default for name, field in FIELDS.items() if field.written is None}
@@ -399,12 +424,18 @@ def facts_of(release: Any, certificate: bool) -> dict[str, Any]:
         raise ValueError("a table without noise cannot be saved: release it with an epsilon")
     found = _values(release, FIELDS)
     if certificate:
-        said, texts = found["mechanisms"], plans(release)
+        said = [y for x in (found, *found["parts"]) for y in x["mechanisms"]]
+        texts = [text for each in (release, *_parts(release)) for text in plans(each)]
         if found["rest"] is not None:
             said, texts = [*said, found["rest"]], [*texts, plan(release._rest.mechanism)]
         for each, text in zip(said, texts, strict=True):
             each["certificate"] = json.loads(text)
     return found
+
+
+def _parts(release: Any) -> tuple[Any, ...]:
+    """Return the releases that a release is the sum of."""
+    return getattr(release, "parts", ())
 
 
 def compared(release: Any, comparison: str) -> dict[str, Any]:
@@ -414,8 +445,8 @@ def compared(release: Any, comparison: str) -> dict[str, Any]:
 
 def _values(release: Any, names: Iterable[str]) -> dict[str, Any]:
     """Return these fields of a release."""
-    given = stated(release.design)
     written = {name: FIELDS[name].written for name in names}
+    given = stated(release.design) if None in written.values() else {}
     return {x: given[x] if write is None else write(release) for x, write in written.items()}
 
 

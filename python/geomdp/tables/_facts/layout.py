@@ -22,7 +22,7 @@ from geomdp.tables._columns import ids
 from geomdp.tables._columns.native import Coded
 from geomdp.tables._facts import chosen as _chosen
 from geomdp.tables._facts import rules, tier_names
-from geomdp.tables._facts.axes import Axes, Levels
+from geomdp.tables._facts.axes import Axes, Axis, Levels
 from geomdp.tables._facts.fields import KEYWORDS, stated
 from geomdp.tables._facts.hierarchy import Hierarchy
 from geomdp.tables._facts.rule_axes import axis_of
@@ -800,20 +800,56 @@ def united(one: Layout, other: Layout) -> Layout:
     whole_of = [(x.tables, x.blocks, list(x.levels)) for x in (one, other)]
     if one.tables is None and whole_of[0] == whole_of[1]:
         return one
-    whole = {**more, **axes}
     order = [*axes, *(label for label in more if label not in axes)]
     tables = [_key(each, block, order) for each in (one, other) for block in each.blocks]
+    return _of_tables(one, [*more.values(), *axes.values()], order, tables)
+
+
+def common(one: Layout, other: Layout) -> Layout:
+    """Return the design of the tables that two releases with the same columns both have."""
+    order, more = list(one.levels), {axis.label: axis for axis in other._axes}
+    for axis in one._axes:
+        if axis.hierarchy is not None and axis.given != more[axis.label].given:
+            raise ValueError(f"other has another tree of {axis.label!r}: give the same")
+    own, theirs = ([_key(each, block, order) for block in each.blocks] for each in (one, other))
+    tables = [key for key in own if key in theirs]
+    if not tables:
+        raise ValueError("other has none of the tables of this release: give one that has some")
+    if len(tables) == len(own):
+        found = one
+    elif len(tables) == len(theirs) and order == list(other.levels):
+        found = other
+    else:
+        found = _of_tables(one, one._axes, order, tables)
+    both = {x.label for x in one._axes if x.complete and more[x.label].complete}
+    whole = tuple(axis.label for axis in found._axes if axis.complete)
+    if {*whole} == both:
+        return found
+    return type(found)(**(found._arguments() | {"complete": tuple(both)}))
+
+
+def alike(one: Layout, other: Layout) -> dict[Block, Block]:
+    """Return for each block of a design the block of another one with the same nodes."""
+    order = list(one.levels)
+    theirs = {_key(other, block, order): block for block in other.blocks}
+    return {block: theirs[_key(one, block, order)] for block in one.blocks}
+
+
+def _of_tables(
+    layout: Layout, axes: Sequence[Axis], order: Sequence[str], tables: Sequence[Any]
+) -> Layout:
+    """Return the design of some tables that states what another one does.
+
+    Of two axes of one column, the last one counts, and any margin.
+    """
+    whole = {axis.label: axis for axis in axes}
     return Layout(
         {label: whole[label].given for label in order},
         other={label: x.other[0] for label, x in whole.items() if x.other},
         complete=tuple(label for label, x in whole.items() if x.complete),
-        margins={
-            x.label: x.nodes[0]
-            for x in (*more.values(), *axes.values())
-            if x.margin and x.nodes[0] is not None
-        },
+        margins={x.label: x.nodes[0] for x in axes if x.margin and x.nodes[0] is not None},
         tables=list(dict.fromkeys(tables)),
-        **facts(one),
+        **facts(layout),
     )
 
 

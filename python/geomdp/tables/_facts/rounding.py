@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from geomdp._ground import parameters
 
 #: The greatest step: sums of errors stay far from the limits of int64.
-_MOST = 2**31
+MOST = 2**31
 _LIMITS = np.iinfo(np.int64)
 
 
 def step(value: Any) -> int:
     """Return the number of whose multiples counts are to be, or refuse it."""
     found = parameters.integer("rounded", value)
-    if not 2 <= found <= _MOST:
+    if not 2 <= found <= MOST:
         raise ValueError(parameters.refusal("rounded", value, "an int from 2 to 2**31"))
     return found
 
@@ -57,6 +57,19 @@ def moved(
     """Return counts moved by so much, up to the bounds."""
     room = _LIMITS.min - np.minimum(counts, 0), _LIMITS.max - np.maximum(counts, 0)
     return np.asarray(np.clip(counts + np.clip(moves, *room), *bounds))
+
+
+def added(*tables: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the sum of two tables of counts.
+
+    A count at a limit of int64, which noise may have moved there, stays at a limit, and a sum
+    beyond one becomes it.
+    """
+    one, other = tables
+    found = moved(one, other)
+    for each in tables:
+        found = np.where(_at_limit(each), each, found)
+    return found
 
 
 def _at_limit(counts: NDArray[np.int64]) -> NDArray[np.bool_]:

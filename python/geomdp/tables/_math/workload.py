@@ -37,13 +37,27 @@ _ROUNDING = 2.0**-52
 
 
 class Release(NamedTuple):
-    """A block with noise of this rate, and the total variation of a sampled noise."""
+    """A block with noise of this rate, and the total variation of all sampled noise of a count."""
 
     block: Block
     rate: Fraction | float
     error: Fraction
     #: The most that each noisy count is off besides, by rounding.
     off: int = 0
+    #: The rates of more independent noises of each count, if it is a sum of several noisy counts.
+    more: tuple[Fraction | float, ...] = ()
+
+    @property
+    def rates(self) -> tuple[Fraction | float, ...]:
+        """The rates of all noises of a count."""
+        return (self.rate, *self.more)
+
+    def variance(self, scale: float) -> float:
+        """Return the variance of a count whose noises have their rates times this part.
+
+        It is the same in any order of the noises.
+        """
+        return math.fsum(weighted.variance(scale * limited(rate)) for rate in self.rates)
 
 
 class UndeterminedError(ValueError):
@@ -94,8 +108,9 @@ class Workload:
         self.even = all(isinstance(axis, _Even) for axis in self._axes)
         #: More than the roundings on the way of a number to a component.
         self._steps = 4 * (len(blocks) + 8) + sum(axis.steps for axis in self._axes)
-        scale = of_weights(each.rate for each in self.released) if self.released else 1.0
-        noise = [weighted.variance(scale * limited(each.rate)) for each in self.released]
+        rates = [rate for each in self.released for rate in each.rates]
+        scale = of_weights(rates) if rates else 1.0
+        noise = [each.variance(scale) for each in self.released]
         # A lower bound keeps the numerics in order.
         least = max(noise, default=0.0) * LEAST
         #: The variances that choose weights.
@@ -328,13 +343,11 @@ class Workload:
         if self.even:
             return self._joint(asked, nodes)
         rows, known = self._functionals(asked, nodes), dict[tuple[int, int], Any]()
-        return Errors(
-            [
-                (each.rate, *self._weights(place, rows, len(asked), _distinct, known))
-                for place, each in enumerate(self.released)
-            ],
-            [each.off for each in self.released],
-        )
+        parts = [
+            (each, *self._weights(place, rows, len(asked), _distinct, known))
+            for place, each in enumerate(self.released)
+        ]
+        return Errors(*_by_noise(parts))
 
     def _joint(self, asked: Sequence[Sum], nodes: Sequence[int]) -> Errors:
         """Return the errors of sums where all axes are even.
@@ -351,7 +364,7 @@ class Workload:
         groups: dict[Block, list[int]] = {}
         for place, face in enumerate(map(tuple, depths[:, busy].tolist())):
             groups.setdefault(face, []).append(place)
-        parts, offs = [], []
+        parts: list[tuple[Release, Floats, Floats]] = []
         for face, places in groups.items():
             whole = [0] * len(self._axes)
             for at, depth in zip(busy, face, strict=True):
@@ -382,16 +395,15 @@ class Workload:
                 times = (times[:, None] * many).reshape(-1)
             table = table.reshape(len(first), len(times), len(asked))
             for row, place in enumerate(first.tolist()):
-                parts.append((self.released[place].rate, table[row], times * counts[found[row]]))
-                offs.append(self.released[place].off)
-        return Errors(parts, offs, self._reaches)
+                parts.append((self.released[place], table[row], times * counts[found[row]]))
+        return Errors(*_by_noise(parts), self._reaches)
 
     @cached_property
     def _faces(self) -> tuple[Ints, Ints, Floats, Ints]:
         """The depths, sizes by axis, precision, and kind of each released block, as arrays."""
         pairs = list(zip(self.released, self._precisions, strict=False))
         numbers: dict[Any, int] = {}
-        kinds = [numbers.setdefault((x.rate, x.off, p), len(numbers)) for x, p in pairs]
+        kinds = [numbers.setdefault((x.rates, x.off, p), len(numbers)) for x, p in pairs]
         return (
             np.array([x.block for x, _ in pairs], np.int64).reshape(len(pairs), len(self.trees)),
             np.array([self._shape(x.block) for x, _ in pairs], np.int64).reshape(
@@ -615,7 +627,9 @@ class Workload:
     def noise(self) -> float:
         """More than the probability that any noise is not 0."""
         return weighted.any_noise(
-            (limited(x.rate), math.prod(self._shape(x.block))) for x in self.released
+            (limited(rate), math.prod(self._shape(x.block)))
+            for x in self.released
+            for rate in x.rates
         )
 
     def _shape(self, block: Block) -> list[int]:
@@ -625,8 +639,8 @@ class Workload:
 
     def one_by_one(self, kinds: int) -> bool:
         """Whether each of this many kinds of rows has all its weights."""
-        # Only all weights tell by how much rounding moves a sum.
-        return any(each.off for each in self.released) or (
+        # Only all weights tell by how much rounding moves a sum, or have the noises of sums.
+        return any(each.off or each.more for each in self.released) or (
             kinds <= self.most
             and kinds * max((x.size for x in self.trees), default=1) <= self.most_in_all
         )
@@ -1094,6 +1108,18 @@ def _lines(
     else:
         assert nodes is not None
         yield _Line(tree, np.arange(len(nodes)), nodes, None)
+
+
+def _by_noise(
+    parts: Iterable[tuple[Release, Floats, Floats]],
+) -> tuple[list[tuple[Fraction | float, Floats, Floats]], list[int]]:
+    """Return the rate and the weights of each noise, and how far rounding moved the counts."""
+    pairs = [
+        ((rate, weights, counts), 0 if place else release.off)
+        for release, weights, counts in parts
+        for place, rate in enumerate(release.rates)
+    ]
+    return [part for part, _ in pairs], [off for _, off in pairs]
 
 
 def _scale(table: Floats, squares: Sequence[LeastSquares]) -> float:

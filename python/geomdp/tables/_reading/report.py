@@ -23,9 +23,9 @@ _EXPLAINED = (
     "Epsilon bounds the privacy loss: with or without the records of one individual, the "
     "probability of any published table differs by a factor of at most exp(epsilon). The losses of "
     "releases add up, and the budget refuses a release that would exceed its limit.",
-    "A file is listed beside the release whose id it states. Each was read and checked when this "
-    "report was made; if the digest of your copy, as sha256sum prints it, is the same, it is the "
-    "same file.",
+    "A file is listed beside the release whose id it states, and a sum of releases beside each of "
+    "them. Each was read and checked when this report was made; if the digest of your copy, as "
+    "sha256sum prints it, is the same, it is the same file.",
     "A budget knows only the releases that it was told of, and this report only the files that it "
     "was given. It contains no counts, neither exact nor noisy ones.",
 )
@@ -34,7 +34,8 @@ _EXPLAINED = (
 class _File(NamedTuple):
     """A published file."""
 
-    id: str
+    #: The id of its release; of a sum, those of all that were added up.
+    ids: frozenset[str]
     name: str
     label: str
     loss: str
@@ -124,7 +125,8 @@ def _read_file(path: Any) -> _File:
     loss, shown = str(release.privacy_loss()), digest.removeprefix("sha256:")
     if (tier := release._tier) is not None:
         name += f" (the tier {tier.name}, epsilon {loss})"
-    return _File(release.id, name, release.label or "", loss, shown)
+    ids = frozenset(part.id for part in getattr(release, "parts", ())) or {release.id}
+    return _File(frozenset(ids), name, release.label or "", loss, shown)
 
 
 def _sections(state: Statement, files: list[_File]) -> dict[str, str]:
@@ -145,7 +147,7 @@ def _sections(state: Statement, files: list[_File]) -> dict[str, str]:
         sections["Groups"] = page.table(["Group", "Spent", "Left"], state.groups)
     sections["Releases"] = page.table(*_releases(state, files))
     paid = {own for each in state.bookings for own in each.ids}
-    others = [each[1:] for each in files if each.id not in paid]
+    others = [each[1:] for each in files if not each.ids <= paid]
     if others:
         names = ["File", "Label", "Privacy loss", "SHA-256"]
         sections["Files that this budget did not pay for"] = page.table(names, others)
@@ -159,7 +161,7 @@ def _releases(state: Statement, files: list[_File]) -> tuple[list[str], list[lis
     for booking, losses in zip(state.bookings, state.losses, strict=True):
         groups = "all" if booking.groups is None else ", ".join(booking.groups)
         time = f"{booking.time:%Y-%m-%d %H:%M:%S}"
-        own = [(each.name, each.digest) for each in files if each.id in booking.ids]
+        own = [(each.name, each.digest) for each in files if not each.ids.isdisjoint(booking.ids)]
         rows += [[time, booking.label or "", groups, *losses, *each] for each in own or [("", "")]]
     shown = [
         place

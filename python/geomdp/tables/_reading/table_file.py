@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from geomdp._ground import identity as _identity
 from geomdp._ground import parameters
+from geomdp._ground.notebook import many
 from geomdp._ground.parameters import Typed
 from geomdp._noise import Noise, readings
 from geomdp.mechanism import GeometricMechanism
@@ -23,11 +24,12 @@ from geomdp.tables._answers import public_totals
 from geomdp.tables._columns import levels as _levels
 from geomdp.tables._columns.native import Library
 from geomdp.tables._design import Design
-from geomdp.tables._facts import about, fields, layout, naming, rounding, rules, tier_names
+from geomdp.tables._facts import about, fields, layout, naming, parts, rounding, rules, tier_names
 from geomdp.tables._facts.axes import raveled
 from geomdp.tables._facts.classes import Classes
 from geomdp.tables._facts.fields import FORMAT, KEYWORDS, digest, plan, plans
 from geomdp.tables._facts.hierarchy import Hierarchy
+from geomdp.tables._facts.parts import Part
 from geomdp.tables._facts.tier_names import Tier
 from geomdp.tables._math.products import Block
 from geomdp.tables._publish import published
@@ -45,6 +47,7 @@ _LONGEST, _FRACTION = 8600, re.compile(r"[0-9]+(/0*[1-9][0-9]*)?")
 #: The most bits of a common denominator: Python prints 14,000.
 _MOST_BITS = 2**15
 _OTHER_ROWS = "it has other rows than its description"
+_OTHER_DEPTHS = "it has mechanisms of other depths"
 
 
 def read(path: Any, library: Library | None = None) -> NoisyTable | NoisyGroups | Top:
@@ -78,34 +81,79 @@ def _release(
         found = parameters.shown(facts.get("format"))
         raise ValueError(f"it has the format {found}: this version reads {FORMAT!r}")
     fields.check(facts)
+    # Earlier versions added no releases.
+    facts = {"parts": [], "moved": 0, **facts}
+    contents = contents._replace(facts=facts)
     design = _design(contents)
-    if len(facts["mechanisms"]) > len(design.blocks):
-        raise ValueError("it has mechanisms of other depths")
-    _fractions(each["rate"] for each in facts["mechanisms"])
-    ratio = _over_drawn(design, facts)
-    mechanisms = {
-        tuple(each["depths"]): _of_tier(facts, of_facts(each, layout.change(design), ratio))
-        for each in facts["mechanisms"]
-    }
-    if not isinstance(facts["label"], str | None):
-        raise TypeError("label is no str")
+    mechanisms = _mechanisms(design, facts)
     if facts["rest"] is not None and facts["at_least"] is None:
         raise ValueError("it has a row for the rest, and no threshold")
-    noisy = _kind(facts)((design, mechanisms, facts["label"], library), contents)
+    noisy = _kind(facts)((design, mechanisms, _label(facts), library), contents)
     if contents.names != [*design.levels, design.name if facts["top"] is None else RANK]:
         raise ValueError("it has other columns than its description")
     if (facts["epsilon"], facts["sensitivity"]) != (str(noisy.epsilon), design.sensitivity):
         raise ValueError("it states another privacy loss")
     version = facts["version"]
-    digests = [each["plan_sha256"] for each in facts["mechanisms"]]
-    if len(digests) != len(mechanisms):
-        raise ValueError("depths of its mechanisms repeat")
-    texts = plans(noisy)
+    digests = [y["plan_sha256"] for x in (facts, *facts["parts"]) for y in x["mechanisms"]]
+    texts = [text for each in (noisy, *getattr(noisy, "parts", ())) for text in plans(each)]
     if isinstance(noisy, NoisyGroups) and noisy._rest is not None:
         digests.append(facts["rest"]["plan_sha256"])
         texts.append(plan(noisy._rest.mechanism))
     own = map(digest, texts)
     return noisy, [version for one, other in zip(digests, own, strict=True) if one != other]
+
+
+def _mechanisms(design: Design, facts: Mapping[str, Any]) -> dict[Block, Noise]:
+    """Return the noise of each block."""
+    said = facts["mechanisms"]
+    if len(said) > len(design.blocks):
+        raise ValueError(_OTHER_DEPTHS)
+    _fractions(each["rate"] for each in said)
+    ratio = _over_drawn(design, facts)
+    found = {
+        tuple(each["depths"]): _of_tier(facts, of_facts(each, layout.change(design), ratio))
+        for each in said
+    }
+    if len(said) != len(found):
+        raise ValueError("depths of its mechanisms repeat")
+    return found
+
+
+def _parts_of(design: Design, facts: Mapping[str, Any]) -> tuple[Part, ...]:
+    """Return the releases that a table is the sum of, or none."""
+    if len(facts["parts"]) * len(design.blocks) > parts.MOST:
+        raise ValueError(f"it is the sum of more than {many(parts.MOST, 'table')}")
+    found = []
+    for part in facts["parts"]:
+        if part.keys() != {*fields.OF_PART}:
+            raise ValueError("it has a part with other fields")
+        own = {**facts, **part}
+        mechanisms = _mechanisms(design, own)
+        _check_depths(design, mechanisms)
+        if any(each.bounds is not None for each in mechanisms.values()):
+            raise ValueError("it has a part with bounds")
+        epsilon = fraction(part["epsilon"])
+        # It may have more tables than the sum.
+        if epsilon < layout.loss(design, mechanisms):
+            raise ValueError("it has a part with another privacy loss")
+        known = _identity.stated(part["id"], part["corrects"], part["count_id"])
+        said = _label(part), about.checked(part["about"]), epsilon
+        found.append(Part(*known, *said, mechanisms, _part_of(part), _tier(own)))
+    if len({part.id for part in found}) < len(found):
+        raise ValueError("it has a part twice")
+    return tuple(found)
+
+
+def _label(facts: Mapping[str, Any]) -> str | None:
+    """Return the label of a release, or None."""
+    if not isinstance(label := facts["label"], str | None):
+        raise TypeError("label is no str")
+    return label
+
+
+def _part_of(facts: Mapping[str, Any]) -> Fraction | None:
+    """Return the privacy loss of the stream of a step, or None."""
+    return None if facts["part_of"] is None else fraction(facts["part_of"])
 
 
 def _tier(facts: Mapping[str, Any]) -> Tier | None:
@@ -151,22 +199,28 @@ def _kind(facts: Mapping[str, Any]) -> Callable[[_Known, Contents], NoisyTable |
     """Return the function that makes a release of this kind."""
     if facts["tier"] is not None and (facts["top"] or facts["at_least"]) is not None:
         raise ValueError("it is a tier of what has no tiers")
+    if facts["parts"] and (facts["top"] or facts["at_least"]) is not None:
+        raise ValueError("it is a sum of what has no sum")
     if facts["top"] is not None:
         return _top
     return _table if facts["at_least"] is None else _groups
 
 
-def _check_depths(known: _Known) -> None:
+def _check_depths(design: Design, mechanisms: Mapping[Block, Noise]) -> None:
     """Refuse mechanisms of other depths than the design has."""
-    design, mechanisms = known[:2]
     if list(mechanisms) != design.blocks:
-        raise ValueError("it has mechanisms of other depths")
+        raise ValueError(_OTHER_DEPTHS)
 
 
 def _table(known: _Known, contents: Contents) -> NoisyTable:
     """Return a table with a row for each cell."""
-    _check_depths(known)
-    design = known[0]
+    design, mechanisms = known[:2]
+    said, added = _said(contents), _parts_of(design, contents.facts)
+    own = said["identity"], mechanisms, contents.facts["part_of"], contents.facts["tier"]
+    if added and own != (parts.identity(added), {}, None, None):
+        raise ValueError("it is not the sum of its parts")
+    if not added:
+        _check_depths(design, mechanisms)
     if contents.counts.size != design.cells:
         raise ValueError(_OTHER_ROWS)
     wanted = design._columns().values()
@@ -177,18 +231,26 @@ def _table(known: _Known, contents: Contents) -> NoisyTable:
     if design.tables is None:
         counts = np.empty(design.shape, np.int64)
         counts[design._axes.shown] = contents.counts.reshape(design.shape)
-    stated = contents.facts["part_of"]
-    part_of = None if stated is None else fraction(stated)
     noisy = NoisyTable(
         *known,
         counts,
-        **_said(contents),
-        part_of=part_of,
+        **said,
+        part_of=_part_of(contents.facts),
         rounded=_rounded(contents),
         tier=_tier(contents.facts),
+        parts=added,
+        moved=_moved(contents.facts),
     )
     totals = _public(design, contents.facts["totals"])
     return noisy._knowing(totals) if totals else noisy
+
+
+def _moved(facts: Mapping[str, Any]) -> int:
+    """Return the most that rounding moved the counts of the parts of a sum, added up."""
+    moved = parameters.integer("moved", facts["moved"])
+    if not 0 <= moved <= parts.MOST * rounding.MOST or (moved and not facts["parts"]):
+        raise ValueError("it has counts moved by another number")
+    return moved
 
 
 def _public(design: Design, stated: Any) -> dict[Block, NDArray[np.int64]]:
@@ -209,8 +271,8 @@ def _public(design: Design, stated: Any) -> dict[Block, NDArray[np.int64]]:
 
 def _groups(known: _Known, contents: Contents) -> NoisyGroups:
     """Return the groups of a table that reached a threshold."""
-    _check_depths(known)
     design, mechanisms = known[:2]
+    _check_depths(design, mechanisms)
     [mechanism] = mechanisms.values()
     at_least = threshold(design, contents.facts["at_least"], mechanism)
     rest = _rest_of(known, contents)
@@ -238,7 +300,7 @@ def _top(known: _Known, contents: Contents) -> Top:
     """Return the largest cells by name."""
     design, mechanisms = known[:2]
     if list(mechanisms) != design.blocks[-1:]:
-        raise ValueError("it has mechanisms of other depths")
+        raise ValueError(_OTHER_DEPTHS)
     levels = zip(contents.columns, design._axes, strict=False)
     places = tuple(each.among(axis.cells) for each, axis in levels)
     cells = np.ravel_multi_index(places, design._axes.sizes)

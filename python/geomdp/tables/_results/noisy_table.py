@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from functools import partial
@@ -12,9 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp._ground import decimals, parameters
+from geomdp._ground.notebook import many
 from geomdp._ground.parameters import Integer, Real
 from geomdp.tables._answers import consistency, estimates, public_totals
 from geomdp.tables._answers.answers import Answers
+from geomdp.tables._facts import counted, layout, rounding
+from geomdp.tables._facts import parts as _parts
+from geomdp.tables._facts.parts import Part
 from geomdp.tables._math import trees
 from geomdp.tables._pictures import charts
 from geomdp.tables._publish.page import shown
@@ -45,7 +50,7 @@ class NoisyTable(Released, Answers):
       `with_totals` and `with_complete` make releases that know more.
     * To publish: `save`, `plot`.
     * What it states: `design`, `mechanisms`, `epsilon`, `privacy_loss`, `label`, `about`, `id`,
-      `corrects`, `count_id`.
+      `corrects`, `count_id`, `parts`.
 
     Examples
     --------
@@ -62,11 +67,17 @@ class NoisyTable(Released, Answers):
     """
 
     def __init__(
-        self, *facts: Any, known: Mapping[Block, NDArray[np.int64]] | None = None, **more: Any
+        self,
+        *facts: Any,
+        known: Mapping[Block, NDArray[np.int64]] | None = None,
+        parts: tuple[Part, ...] = (),
+        moved: int = 0,
+        **more: Any,
     ) -> None:
         super().__init__(*facts, **more)
         if known:
             self._known = known
+        self.parts, self._moved = parts, moved
 
     def __noisy_cells__(self) -> tuple[dict[str, list[Any]], NDArray[np.int64]]:
         """Return the levels of each column and the noisy cells, without margins, to calls below."""
@@ -85,8 +96,128 @@ class NoisyTable(Released, Answers):
             rounded=self._rounded,
             about=self._about,
             tier=None if self._tier is None else tuple(self._tier),
+            parts=self.parts,
+            moved=self._moved,
         )
         return made, known
+
+    @property
+    def epsilon(self) -> Fraction | float:
+        """The exact privacy loss of the whole table for one individual; infinite without noise.
+
+        Of a sum, it is that of an individual in all its parts.
+        """
+        return _parts.loss(self.parts) if self.parts else super().epsilon
+
+    @property
+    def _revision(self) -> int:
+        return sum(len(each.corrects) for each in self.parts or (self,))
+
+    def plus(self, other: NoisyTable, *more: NoisyTable) -> NoisyTable:
+        """Return the sum of this table and tables about other people, such as those of ten sites.
+
+        The result is a release: it answers every question, can be saved, drawn and added again, and
+        names the releases that it was made of (:attr:`parts`). Each of its counts is the sum of
+        their noisy counts, whose noises add up and partly cancel, and all intervals allow for that.
+        An individual with records in several tables is counted in each.
+
+        Like every answer, the sum costs no privacy. Those who can have records only in one of the
+        tables, whatever the data are, incur the privacy loss of that table, so if nobody can be in
+        two, all together cost the greatest of the losses. Those who can be in all, or whose records
+        can move from one to another, incur their sum, which is the :attr:`epsilon` of the result.
+        No file tells who can.
+
+        Parameters
+        ----------
+        other, more : noisy tables
+            Releases of the same kind of counts, with the same columns and levels, and the same
+            limits of what one individual adds. Privacy losses may differ, and so may margins,
+            chosen tables and shares: the sum has the tables that all of them have. The same release
+            in another file is not accepted, and neither is a correction of one of them, which is
+            about the same people.
+
+        Returns
+        -------
+        NoisyTable
+            The sum. Its id follows from those of its parts, so that the same sum has the same id,
+            in whatever order it was made. Public totals that all state add up, too.
+
+        Raises
+        ------
+        ValueError
+            If a release counts something else, shares noise with another one, or has bounds.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> design = tables.Design({"ward": ["A", "B"]})
+        >>> north, south = (
+        ...     design.count(pd.DataFrame({"ward": ["A"] * a + ["B"] * b})).release(epsilon=0.5)
+        ...     for a, b in ((312, 90), (128, 45))
+        ... )
+        >>> found = north.plus(south).intervals(alpha=0.05)
+        >>> (found["upper"] - found["estimate"]).tolist()
+        [8, 8]
+
+        """
+        found = self
+        for each in (other, *more):
+            found = found._plus(each)
+        return found
+
+    def _plus(self, other: Any) -> NoisyTable:
+        estimates.check_table("other", other)
+        if not isinstance(other, NoisyTable):
+            raise ValueError(
+                "other has the answers of two releases, whose counts do not add up: give a release"
+            )
+        counted.check_same_sum("other", self, other)
+        estimates.refuse_bounds("sum of tables", True, self, other)
+        design = layout.common(self.design, other.design)
+        both, parts = (self, other), list[Part]()
+        for each in both:
+            blocks = layout.alike(design, each.design)
+            for part in each.parts or (_parts.of(each, each.mechanisms),):
+                own = {block: part.mechanisms[theirs] for block, theirs in blocks.items()}
+                parts.append(replace(part, mechanisms=own))
+        if len(parts) * len(design.blocks) > _parts.MOST:
+            releases, tables = many(len(parts), "release"), many(len(design.blocks), "table")
+            raise ValueError(
+                f"{releases} with {tables} each are not accepted: give at most "
+                f"{many(_parts.MOST, 'table')} in all"
+            )
+        moved = [list(estimates.moved(each, design._axes)) for each in both]
+        noisy, totals = (
+            [
+                {x: counts for x, noises, _, counts in of_one if bool(noises) is with_noise}
+                for of_one in moved
+            ]
+            for with_noise in (True, False)
+        )
+        values = np.empty(design.shape if design.tables is None else design.cells, np.int64)
+        for block, at in design._parts.items():
+            rooted = estimates.rooted(design._axes, block)
+            found = rounding.added(*(each[rooted] for each in noisy))
+            values[at] = found.reshape(values[at].shape)
+        known = {
+            block: public_totals.as_counts(
+                (counts + totals[1][block]).reshape(-1).tolist()
+            ).reshape(counts.shape)
+            for block, counts in totals[0].items()
+            if block in totals[1]
+        }
+        return NoisyTable(
+            design,
+            {},
+            None,
+            self._library,
+            values,
+            identity=_parts.identity(parts),
+            known=known,
+            parts=tuple(parts),
+            moved=sum(each._moved + rounding.half(each._rounded) for each in both),
+        )
 
     def consistent(self, total: Integer | None = None) -> Any:
         """Return a frame of non-negative integers that add up, near the noisy counts.
@@ -274,6 +405,10 @@ class NoisyTable(Released, Answers):
     def _stated(self, labels: list[str], alpha: Real) -> charts.Stated:
         """Return what a picture of some columns states."""
         noise = f"Noise of epsilon {parameters.text(self.epsilon)}."
+        if self.parts:
+            losses = sorted({each.epsilon for each in self.parts})
+            each = " and ".join(parameters.text(x) for x in (losses[0], losses[-1])[: len(losses)])
+            noise = f"Noise of {many(len(self.parts), 'release')}, of epsilon {each}."
         if self._part_of is not None:
             noise = f"Noise of epsilon {parameters.text(self._part_of)} for the whole stream."
         return charts.stated(self.design.name, labels, noise, alpha, self._limits[0])
@@ -330,7 +465,7 @@ class NoisyTable(Released, Answers):
         found = found._replace(intervals=shown.intervals(found.numbers, found.least, ends))
         if len(axes) == 1 and axes[0].depths == 1:
             found = found._replace(ordered=_ordered(axes[0].levels))
-        if self.design.tables is not None or self._known or self._bounded:
+        if self.design.tables is not None or self._known or self._bounded or self.parts:
             return found._replace(sums=shown.LIBRARY)
         inside = np.zeros(axes.shape, np.bool_)
         inside[axes.block(axes.blocks[-1])] = True

@@ -351,6 +351,8 @@ class Released:
 
     def _text(self) -> str:
         loss = f"privacy loss {parameters.text(self.epsilon)} for one individual"
+        if parts := getattr(self, "parts", ()):
+            loss = f"sum of {notebook.many(len(parts), 'release')}, {loss} in all of them"
         tier = "" if self._tier is None else f", the tier {self._tier.name}"
         rounded = "" if self._rounded is None else f", rounded to multiples of {self._rounded}"
         return f"{self._title()}{tier}{rounded}, {loss}"

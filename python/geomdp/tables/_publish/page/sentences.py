@@ -15,6 +15,8 @@ from geomdp.tables._publish.page.shown import Shown
 
 #: How many rows are tried as an example, and how long the name of one may be.
 _TRIED, _LONG = 100, 40
+#: How many of the releases of a sum a page names.
+_NAMED = 20
 
 
 def number(value: float) -> str:
@@ -82,6 +84,8 @@ def meaning(facts: Mapping[str, Any], shown: Shown) -> list[str]:
         found += _numbers(facts, shown)
     if facts["tier"] is not None:
         found.append(_tiers(facts["tier"], epsilon))
+    if facts["parts"]:
+        found.append(_parts(facts["parts"]))
     found += [_loss_of(facts, epsilon), _limits(facts)]
     if facts["totals"]:
         found.append(
@@ -180,6 +184,22 @@ def _tiers(tier: Mapping[str, Any], epsilon: Fraction) -> str:
     if finer[1:]:
         one, which = "More precise ones exist", "any of them, use only the most precise"
     return f"{told} {one} (epsilon {joined(finer)}): if you have {which}."
+
+
+def _parts(parts: Sequence[Mapping[str, Any]]) -> str:
+    """Return from which releases a sum was made, and whose loss is that of all."""
+    told = [
+        f"“{part['about'].get('title') or part['label'] or part['id']}” "
+        f"(epsilon {_loss(Fraction(part['part_of'] or part['epsilon']))})"
+        for part in parts
+    ]
+    if more := told[_NAMED:]:
+        told = [*told[:_NAMED], f"{len(more):,} more"]
+    return (
+        f"Each number is the sum of the numbers of {many(len(parts), 'release')}: {joined(told)}. "
+        "The privacy loss below is that of somebody who is in all of them; for somebody who can be "
+        "in one of them alone, it is the epsilon of that one."
+    )
 
 
 def _loss_of(facts: Mapping[str, Any], epsilon: Fraction) -> str:
