@@ -715,6 +715,7 @@ def saved(end: str, release: Callable[[Path], Any]) -> None:
 
 #: As many words as a table may have cells, but for a few bits; and words with a list.
 WIDEST = tables.Words("abcdefghijklmnop", 265)
+GROUPS = tables.count(PEOPLE["town"], ["a"]).release(epsilon=1, at_least=9)
 COMMON = tables.Design({"town": tables.Words("ab", 9, common=["a"])})
 
 
@@ -1074,6 +1075,10 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("tables|column|unhashable", lambda x: tables.Design(TWO_LEVELS, tables=[("town", x)])),
     ("tables", lambda x: tables.Design(TWO_LEVELS, tables={"town": x, "who": 1})),
     ("totals", NOISY_TOWNS.with_totals),
+    ("totals", GROUPS.with_totals),
+    ("total", GROUPS.left_out),
+    ("alpha", GROUPS.most_left_out),
+    ("earlier", lambda x: GROUPS.change_since(x, "town")),
     (
         "totals",
         lambda x: NOISY_TOWNS.with_totals(pd.DataFrame({"town": ["a"], "n": [x]}, dtype=object)),

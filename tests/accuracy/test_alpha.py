@@ -77,6 +77,7 @@ OF_ALPHA: dict[Callable[..., Any], Callable[[Any], Any]] = {
     tables.NoisyTiers.plot: lambda alpha: TIERS.plot(alpha=alpha),
     tables.NoisyGroups.intervals: GROUPS.intervals,
     tables.NoisyGroups.left_out: lambda alpha: GROUPS.left_out(1000, alpha=alpha),
+    tables.NoisyGroups.most_left_out: GROUPS.most_left_out,
     tables.NoisyGroups.plot: lambda alpha: GROUPS.plot(alpha=alpha),
     tables.Top.accuracy: TOP.accuracy,
     tables.Top.plot: lambda alpha: TOP.plot(alpha=alpha),
@@ -97,6 +98,7 @@ QUESTIONS: dict[Callable[..., Any], Callable[[Any], Any]] = {
     tables.Answers.change_since: lambda alpha: NOISY.change_since(OTHER, alpha=alpha),
     tables.Answers.per: lambda alpha: NOISY.per(OTHER, alpha=alpha),
     tables.NoisyTable.number_of_cells: lambda alpha: NOISY.number_of_cells(at_most=0, alpha=alpha),
+    tables.NoisyGroups.plus: lambda alpha: GROUPS.plus(OTHER, alpha=alpha),
     tables.NoisyGroups.largest: lambda alpha: GROUPS.largest(1, alpha=alpha),
     tables.NoisySumAndCount.mean: lambda alpha: MEANS.mean(alpha=alpha),
 }

@@ -102,7 +102,7 @@ def test_the_threshold_is_the_least(spurious: float) -> None:
 
 
 def test_the_least_threshold_is_that_of_a_search_step_by_step() -> None:
-    for rate, places in itertools.product(("1/50", "1/3", 1, 7), (1, 3, 10**6, 10**40)):
+    for rate, places in itertools.product(("1/9", 1, 7), (1, 10**6, 10**40)):
         plan = scatter.plan_of(Fraction(rate))
         for most in (Fraction(1, 10**4), Fraction(1), Fraction(places)):
             each = (x for x in itertools.count(1) if plan.spurious(places, x) <= most)
@@ -289,14 +289,14 @@ def test_groups_hold_nothing_exact(tmp_path: Any) -> None:
     noisy.save(tmp_path / "may.csv")
     facts = json.loads((tmp_path / "may.csv.json").read_text())["geomdp"]
     assert facts["at_least"] == 1
-    slots = {name for kind in type(noisy).__mro__[:-1] for name in vars(kind)["__slots__"]}
+    slots = {name for kind in type(noisy).__mro__ for name in vars(kind).get("__slots__", ())}
     known = {
         "_about",
         "_at_least",
-        "_cells",
         "_label",
         "_library",
         "_part_of",
+        "_picked",
         "_rest",
         "_rounded",
         "_tier",
@@ -308,6 +308,7 @@ def test_groups_hold_nothing_exact(tmp_path: Any) -> None:
         "mechanisms",
     }
     assert slots == known
+    assert not vars(noisy)
 
 
 def test_a_table_beyond_memory_is_refused_by_its_design_alone() -> None:

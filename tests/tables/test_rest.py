@@ -168,7 +168,7 @@ def test_sums_of_the_groups_shown_hold_given_which_are_shown(true: Any, rounded:
     ends = []
     for each in found:
         counts = each[each > 0]
-        release._cells, release._values = np.arange(len(counts)), counts
+        release._picked, release._values = np.arange(len(counts)), counts
         release._rounded = None
         ends.append(release._to_multiples(rounded)._shown_sum(alpha))
     low, high = np.array(ends, float)[place.reshape(-1)].T

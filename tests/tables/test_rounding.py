@@ -238,7 +238,7 @@ def test_intervals_of_rounded_groups_hold_given_that_they_appear(step: int) -> N
     published = np.arange(threshold, threshold + 150)
     design = Design(range(published.size))
     release = design.count(pd.Series([1])).release(epsilon=rate, at_least=threshold)
-    release._cells, release._values = np.arange(published.size), published
+    release._picked, release._values = np.arange(published.size), published
     rounded = release._to_multiples(step)
     found = rounded.intervals(Fraction(1, 5))
     for true in range(60):

@@ -438,7 +438,7 @@ def test_intervals_use_the_threshold_of_each_row() -> None:
             None,
             None,
             noisy.counts,
-            cells=noisy._cells,
+            cells=noisy._picked,
             at_least=least,
             identity=geomdp._ground.identity.Identity(noisy.id),
         )

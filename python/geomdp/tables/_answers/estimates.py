@@ -18,17 +18,20 @@ from geomdp._ground import decimals, parameters
 from geomdp._ground.parameters import Real
 from geomdp._noise import Noise, errors_of
 from geomdp.tables._answers import public_totals, selection
-from geomdp.tables._answers.selection import Columns, Rows
+from geomdp.tables._answers.picked import Found, Operand, Picked
+from geomdp.tables._answers.selection import Columns, Listed, Rows
 from geomdp.tables._columns.native import Coded
 from geomdp.tables._facts import counted
 from geomdp.tables._facts import rounding as _rounding
+from geomdp.tables._facts.axes import raveled, unraveled
 from geomdp.tables._math import ends, products
 from geomdp.tables._math.ends import Ends
 from geomdp.tables._math.products import Block, Errors, Sum
 from geomdp.tables._math.workload import Fitted, UndeterminedError, Workload
 
 if TYPE_CHECKING:
-    from geomdp.tables._facts.axes import Axis
+    from geomdp.tables._facts.axes import Axes, Axis
+    from geomdp.tables._facts.classes import Thresholds
     from geomdp.tables._facts.layout import Layout
     from geomdp.tables._facts.parts import Part
     from geomdp.tables._facts.tier_names import Tier
@@ -43,22 +46,6 @@ UNLIMITED: _Limits = (-math.inf, math.inf)
 _TOGETHER = 64
 #: The level at which a denominator is told from 0.
 _MAY_BE_0 = Fraction(1, 20)
-
-
-class Found(NamedTuple):
-    """Estimates, and the ends of their intervals if there is an alpha."""
-
-    points: NDArray[Any]
-    ends: Ends | None
-
-    def columns(self, name: str = "estimate") -> dict[str, NDArray[Any]]:
-        """Return them by the names of columns."""
-        return {name: self.points, **({} if self.ends is None else self.ends._asdict())}
-
-    def scaled(self, factors: Fraction | NDArray[Any]) -> Found:
-        """Return both times public factors."""
-        points = self.points * np.asarray(factors, np.float64)
-        return Found(points, None if self.ends is None else self.ends.scaled(factors))
 
 
 class Source(NamedTuple):
@@ -177,6 +164,25 @@ class Asked:
             return abs(factors[0]) * bounds.reshape(self.rows.shape)
         for index, errors in kinds:
             found[index] = errors.reach(tuple(map(float, factors)), level)
+        return found
+
+    def told(self, level: Fraction) -> NDArray[np.bool_]:
+        """Return where the last of the sums is told from 0."""
+        return np.asarray(self.floats[-1] > self.last.reaches((1,), self.last.level(level, 1)))
+
+    def quotients(self, alpha: Real, simultaneous: bool, limits: Iterable[float]) -> Ends:
+        """Return intervals for the ratios of two sums: one beyond a limit has that of the limit."""
+        level, (above, below) = self.level(alpha, number(self.rows, simultaneous)), self.floats
+        for limit, beyond in zip(limits, (np.less, np.greater), strict=True):
+            if math.isfinite(limit):
+                end = limit * below
+                above = np.where(beyond(above, end) & (below > 0), end, above)
+        found = Ends(np.empty(self.rows.shape), np.empty(self.rows.shape))
+        for index, errors in self.kinds()[1]:
+            pair, shape = (above[index].reshape(-1), below[index].reshape(-1)), above[index].shape
+            kind = products.ratio_ends(pair, errors, level, self.rounding)
+            for whole, each in zip(found, kind, strict=True):
+                whole[index] = each.reshape(shape)
         return found
 
     def bounds(self, level: float) -> _Floats:
@@ -306,6 +312,10 @@ class Estimates:
     _tier: Tier | None = None
     #: The releases that this one is the sum of, as readers know them; empty for any other.
     parts: tuple[Part, ...] = ()
+    #: The least noisy count that has a row; None if all have.
+    _at_least: Thresholds | None = None
+    #: The cells that the noise has picked.
+    _picked: NDArray[Any] = np.empty(0, np.int64)
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -371,7 +381,8 @@ class Estimates:
     @property
     def _by_cells(self) -> bool:
         """Whether intervals come from single cells, which may be at a limit."""
-        if self._known or self.parts or self.design.tables is not None:
+        picked = self._at_least is not None
+        if self._known or self.parts or picked or self.design.tables is not None:
             return False
         lists = not any(axis.tree.depth for axis in self.design._axes)
         return self._bounded or (lists and math.isinf(self._fitted.size))
@@ -382,9 +393,11 @@ class Estimates:
                 f"{what} needs all combinations of columns: release a design without tables"
             )
 
-    def _both(self, name: str, other: Any, by: Columns, *, ratio: bool = False) -> Asked:
+    def _both(self, name: str, other: Any, by: Columns, *, ratio: bool = False) -> Asked | Picked:
         """Return the total of each group of two releases that count the same, or of a ratio."""
-        check_table(name, other)
+        check_table(name, other, picks=True)
+        if self._at_least is not None or other._at_least is not None:
+            return self._both_picked(name, other, by, ratio=ratio)
         rows = selection.rows_of(self.design._axes, by)
         kept = [self._labels[place] for place in rows.axes]
         if lost := [label for label in kept if label not in other._labels]:
@@ -410,7 +423,62 @@ class Estimates:
             )
         )
 
-    def _beside(self, other: Any, by: Columns | None, *, ratio: bool = False) -> Asked:
+    def _both_picked(self, name: str, other: Any, by: Columns, *, ratio: bool) -> Picked:
+        """Return what two releases say about the groups of either, or about all records."""
+        kept = self._columns_of(by)
+        counted.check_same_question(name, self, other, kept, ratio=ratio)
+        if not kept:
+            return Picked(Rows(), *(each._operand(Rows()) for each in (self, other)))
+        if other._labels != self._labels:
+            raise ValueError(
+                f"{name} has the columns {list(other._labels)}, and groups are compared by all of "
+                f"their columns: give a release with {list(self._labels)}"
+            )
+        own, others = self.design._axes, other.design._axes
+        cells = [self._picked, renumbered(other._picked, others, own)]
+        rows = Listed(np.unique(np.concatenate(cells)))
+        theirs = Listed(renumbered(rows.cells, own, others))
+        return Picked(rows, self._operand(rows), other._operand(theirs))
+
+    def _columns_of(self, by: Columns) -> list[str]:
+        """Return the columns of an answer about groups: all of them, or none."""
+        asked = by if isinstance(by, tuple | list) else (by,)
+        axes = self.design._axes
+        kept = {selection.place_of(axes, "by", label) for label in asked}
+        if kept and len(kept) < len(axes):
+            raise ValueError(
+                f"by = {parameters.shown(by)} is not accepted for groups that reached a threshold, "
+                "whose cells left out have no sums: give all columns, "
+                f"{parameters.shown(self._labels)}, or () for all records"
+            )
+        return [label for place, label in enumerate(self._labels) if place in kept]
+
+    def _rows_by(self, by: Columns) -> Rows | Listed:
+        """Return the rows of an answer that keeps these columns."""
+        return selection.rows_of(self.design._axes, by)
+
+    def _operand(self, rows: Rows | Listed) -> Operand:
+        """Return what this release says about cells, or about all records."""
+
+        def found(level: Fraction | None) -> Found:
+            if isinstance(rows, Rows):
+                return self._possible(self._asked(rows, {}), level, simultaneous=False)
+            axes = self.design._axes
+            every = Rows(tuple(range(len(axes))), tuple(axis.tree.cells for axis in axes))
+            whole = self._possible(self._asked(every, {}), level, simultaneous=False)
+            at = tuple(unraveled(rows.cells, axes.sizes))
+            own = None if whole.ends is None else Ends(*(each[at] for each in whole.ends))
+            return Found(whole.points[at], own)
+
+        return Operand(found)
+
+    def _shares(self, rows: Rows | Listed) -> Asked | Picked:
+        """Return the total of each row, and that of all records."""
+        assert isinstance(rows, Rows)
+        pair = [selection.sum_of(self.design._axes, kept) for kept in (rows.axes, ())]
+        return Asked(Source(self, rows, pair))
+
+    def _beside(self, other: Any, by: Columns | None, *, ratio: bool = False) -> Asked | Picked:
         """Return the totals of two releases, neither of which replaces the other."""
         asked = self._both("other", other, self._labels if by is None else by, ratio=ratio)
         counted.check_no_correction(self, other)
@@ -424,6 +492,11 @@ class Estimates:
         pairs = (("one", one), ("other", other))
         return rows, [selection.choose(self.design._axes, name, x, rows) for name, x in pairs]
 
+    def _sum(self, rows: Rows | Listed) -> Asked | Picked:
+        """Return the total of each row."""
+        assert isinstance(rows, Rows)
+        return self._asked(rows, {})
+
     def _asked(self, rows: Rows, *chosen: Mapping[int, NDArray[Any]]) -> Asked:
         axes = self.design._axes
         return Asked(
@@ -435,7 +508,7 @@ class Estimates:
         by: Columns,
         alpha: Real | None,
         simultaneous: bool,
-        factors: Callable[[Rows], NDArray[Any]] | None = None,
+        factors: Callable[[Rows | Listed], NDArray[Any]] | None = None,
     ) -> Any:
         rows, found = self._totals(by, alpha, simultaneous, factors)
         return self._framed(rows, found)
@@ -480,9 +553,9 @@ class Estimates:
             name: np.concatenate([part[name].reshape(-1) for part in parts]) for name in parts[0]
         }
 
-    def _possible(self, asked: Asked, alpha: Real | None, simultaneous: bool) -> Found:
+    def _possible(self, asked: Asked | Picked, alpha: Real | None, simultaneous: bool) -> Found:
         """Return totals, with intervals of what true ones may be."""
-        if self._by_cells and alpha is not None:
+        if isinstance(asked, Asked) and self._by_cells and alpha is not None:
             return self._of_cells(asked.rows, [{}], alpha, simultaneous, self._limits)
         return linear(asked, (1,), alpha, simultaneous, limits=self._limits)
 
@@ -491,11 +564,11 @@ class Estimates:
         by: Columns,
         alpha: Real | None,
         simultaneous: bool,
-        factors: Callable[[Rows], NDArray[Any]] | None = None,
-    ) -> tuple[Rows, dict[str, NDArray[Any]]]:
-        rows = selection.rows_of(self.design._axes, by)
+        factors: Callable[[Rows | Listed], NDArray[Any]] | None = None,
+    ) -> tuple[Rows | Listed, dict[str, NDArray[Any]]]:
+        rows = self._rows_by(by)
         scale = None if factors is None else factors(rows)
-        found = self._possible(self._asked(rows, {}), alpha, simultaneous)
+        found = self._possible(self._sum(rows), alpha, simultaneous)
         return rows, (found if scale is None else found.scaled(scale)).columns()
 
     def _of_cells(
@@ -580,18 +653,12 @@ class Estimates:
                 found += sign * math.prod(np.ix_(*own.values()))
             yield found
 
-    def _framed(self, rows: Rows, found: Mapping[str, Any]) -> Any:
-        columns: dict[str, Any] = {}
-        index = np.indices(rows.shape, sparse=True)
-        for place, nodes, at in zip(rows.axes, rows.nodes, index, strict=True):
-            axis = self.design._axes[place]
-            places = np.broadcast_to(nodes[at], rows.shape).reshape(-1)
-            columns[axis.label] = axis.coded(places)
+    def _framed(self, rows: Rows | Listed, found: Mapping[str, Any]) -> Any:
         shaped = {
             name: each if isinstance(each, Coded) else np.ascontiguousarray(each).reshape(-1)
             for name, each in found.items()
         }
-        return self._made(columns | shaped)
+        return self._made(rows.columns(self.design._axes) | shaped)
 
 
 def check_bounded(axes: Iterable[Axis]) -> None:
@@ -604,14 +671,31 @@ def check_bounded(axes: Iterable[Axis]) -> None:
             )
 
 
-def check_table(name: str, other: Any) -> None:
-    """Refuse what is no noisy table."""
+def check_table(name: str, other: Any, *, picks: bool = False) -> None:
+    """Refuse what is no noisy table, or has rows that its noise picked."""
     if not isinstance(other, Estimates):
         raise TypeError(parameters.foreign(name, other, "a noisy table"))
+    if other._at_least is not None and not picks:
+        raise ValueError(
+            f"{name} is a release of groups that reached a threshold, whose noise chose them: give "
+            "a table that was released without at_least"
+        )
+
+
+def renumbered(cells: NDArray[Any], own: Axes, other: Axes) -> NDArray[Any]:
+    """Return the numbers of cells on other axes, which have the same levels in any order."""
+    found = []
+    for one, two, at in zip(own, other, unraveled(cells, own.sizes), strict=True):
+        moved = at
+        if one.rule is None and one.cells != two.cells:
+            places = {level: place for place, level in enumerate(two.cells)}
+            moved = np.array([places[level] for level in one.cells], np.int64)[at]
+        found.append(moved)
+    return raveled(found, other.sizes, cells.size)
 
 
 def linear(
-    asked: Asked,
+    asked: Asked | Picked,
     factors: Sequence[int],
     alpha: Real | None,
     simultaneous: bool,
@@ -623,6 +707,8 @@ def linear(
 
     The true sums may be known to be whole numbers.
     """
+    if isinstance(asked, Picked):
+        return asked.linear(factors, alpha, simultaneous, limits)
     rows, level = asked.rows, 0.0
     if alpha is not None:
         independent = asked.flat and len(asked.values) == 1
@@ -662,7 +748,7 @@ def deciding(
 
 
 def ratios(
-    asked: Asked,
+    asked: Asked | Picked,
     alpha: Real | None,
     simultaneous: bool,
     limits: tuple[Fraction | float, Fraction | float],
@@ -680,23 +766,12 @@ def ratios(
     """
     rows, (above, below) = asked.rows, asked.floats
     points = np.full(rows.shape, math.nan)
-    least = 0.0 if of_whole else asked.last.reaches((1,), asked.last.level(_MAY_BE_0, 1))
-    np.divide(above, below, out=points, where=below > least)
+    np.divide(above, below, out=points, where=below > 0 if of_whole else asked.told(_MAY_BE_0))
     points = points * float(factor) + float(shift)
     if alpha is None:
         return Found(points, None)
-    level = asked.level(alpha, number(rows, simultaneous))
-    # A ratio beyond a limit has the interval of the limit.
-    for limit, beyond in zip(limits, (np.less, np.greater), strict=True):
-        if math.isfinite(limit):
-            end = float((limit - shift) / factor) * below
-            above = np.where(beyond(above, end) & (below > 0), end, above)
-    found = Ends(np.empty(rows.shape), np.empty(rows.shape))
-    for index, errors in asked.kinds()[1]:
-        pair, shape = (above[index].reshape(-1), below[index].reshape(-1)), above[index].shape
-        kind = products.ratio_ends(pair, errors, level, asked.rounding)
-        for whole, each in zip(found, kind, strict=True):
-            whole[index] = each.reshape(shape)
+    given = [float((x - shift) / factor) for x in limits]
+    found = asked.quotients(alpha, simultaneous, given)
     return Found(points, found.scaled(factor, shift=shift, off=off).within(*limits))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -16,7 +16,8 @@ from geomdp.tables._math import ends
 from geomdp.tables._math.products import Sum
 
 if TYPE_CHECKING:
-    from geomdp.tables._facts.axes import Axis
+    from geomdp.tables._columns.native import Coded
+    from geomdp.tables._facts.axes import Axes, Axis
 
 #: The name of one column, or a tuple of names; () for the grand total.
 Columns: TypeAlias = Any
@@ -40,6 +41,32 @@ class Rows(NamedTuple):
     @property
     def size(self) -> int:
         return math.prod(self.shape)
+
+    def columns(self, axes: Axes) -> dict[str, Coded]:
+        """Return the columns of levels."""
+        index = np.indices(self.shape, sparse=True)
+        return {
+            axes[place].label: axes[place].coded(np.broadcast_to(nodes[at], self.shape).reshape(-1))
+            for place, nodes, at in zip(self.axes, self.nodes, index, strict=True)
+        }
+
+
+class Listed(NamedTuple):
+    """The rows of an answer about some cells, by all columns."""
+
+    cells: NDArray[Any]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.cells.shape
+
+    @property
+    def size(self) -> int:
+        return self.cells.size
+
+    def columns(self, axes: Axes) -> dict[str, Coded]:
+        """Return the columns of levels."""
+        return axes.columns(self.cells)
 
 
 _NO_ROWS = Rows()
@@ -173,9 +200,9 @@ def weights_of(size: int, values: Mapping[int, Fraction]) -> tuple[_Floats, Frac
     return found, unit, off
 
 
-def populations(axes: Sequence[Axis], population: Any, rows: Rows) -> NDArray[Any]:
+def populations(axes: Axes, population: Any, rows: Rows | Listed) -> NDArray[Any]:
     """Return the public size of each row's group, as a Fraction."""
-    if not rows.axes:
+    if rows.shape == ():
         return np.array(parameters.positive_fraction("population", population), object)
     [bare], named = labels.detach(population=population)
     if not parameters.has_items(bare):
@@ -189,7 +216,13 @@ def populations(axes: Sequence[Axis], population: Any, rows: Rows) -> NDArray[An
                 "for each row"
             )
         return np.array(numbers, object).reshape(rows.shape)
-    sizes, kept = dict(zip(named.keys, numbers, strict=True)), [axes[place] for place in rows.axes]
+    sizes = dict(zip(named.keys, numbers, strict=True))
+    if isinstance(rows, Listed):
+        levels = [each.listed() for each in rows.columns(axes).values()]
+        keys = levels[0] if len(levels) == 1 else [*zip(*levels, strict=True)]
+        _check_sizes(key for key in keys if key not in sizes)
+        return np.array([sizes[key] for key in keys], object)
+    kept = [axes[place] for place in rows.axes]
     whole = np.full([axis.tree.size for axis in kept], math.nan, object)
     for key, number in sizes.items():
         parts = key if isinstance(key, tuple) else (key,)
@@ -204,15 +237,21 @@ def populations(axes: Sequence[Axis], population: Any, rows: Rows) -> NDArray[An
         added = np.moveaxis(axis.tree.sums(leaves), 0, place)
     # Only NaN is not itself.
     found = np.where(whole == whole, whole, added)[np.ix_(*rows.nodes)]  # noqa: PLR0124
-    for at in np.argwhere(found != found)[:1].tolist():  # noqa: PLR0124
-        key = tuple(
-            axis.nodes[nodes[x]] for axis, nodes, x in zip(kept, rows.nodes, at, strict=True)
-        )
-        raise ValueError(
-            f"population has no number for {parameters.shown(key if len(key) > 1 else key[0])}: "
-            "give one for each group"
-        )
+    lost = np.argwhere(found != found).tolist()  # noqa: PLR0124
+    keys = [
+        tuple(axis.nodes[nodes[x]] for axis, nodes, x in zip(kept, rows.nodes, at, strict=True))
+        for at in lost[:1]
+    ]
+    _check_sizes(key if len(key) > 1 else key[0] for key in keys)
     return found
+
+
+def _check_sizes(lost: Iterable[Any]) -> None:
+    """Refuse sizes of groups that lack one."""
+    for key in lost:
+        raise ValueError(
+            f"population has no number for {parameters.shown(key)}: give one for each group"
+        )
 
 
 def common_nodes(name: str, one: Axis, nodes: _Ints, two: Axis) -> tuple[_Ints, _Ints]:

@@ -266,7 +266,7 @@ FIELDS: dict[str, Field] = {
         "two thresholds, the first for the cells whose words are common in all such columns (the "
         "row for `other` values counts as common) and the second for all other cells. Otherwise "
         "null",
-        lambda release: release._threshold,
+        lambda release: release._at_least,
         differs=_OWN,
         option=("N", "publish only the cells whose noisy counts are at least N"),
         most=3,
@@ -519,7 +519,7 @@ def plan(noise: Noise) -> str:
 
 def plans(release: Any) -> list[str]:
     """Return the certificate of each noise of a release as JSON: of groups, that of their draw."""
-    noises, least = release.mechanisms.values(), release._threshold
+    noises, least = release.mechanisms.values(), release._at_least
     if least is None:
         return [plan(noise) for noise in noises]
     drawn = (classes.Classes(release.design._axes, least).plan(each.rate) for each in noises)

@@ -55,7 +55,7 @@ class Part:
     _part_of: Fraction | None
     _tier: Tier | None
 
-    _threshold = None
+    _at_least = None
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_tier": self._tier and tuple(self._tier)}

@@ -88,24 +88,20 @@ class Ends(NamedTuple):
         return cls.of(low, high, base.shape)
 
     @classmethod
-    def of_quotients(cls, above: _Floats, below: _Floats, rounding: float) -> Ends:
-        """Return the ends of the quotients of numbers that are off by less than the rounding.
+    def of_quotients(
+        cls,
+        above: Iterable[tuple[_Number, _Number]],
+        below: Iterable[tuple[_Number, _Number]],
+        shape: Sequence[int],
+    ) -> Ends:
+        """Return the ends of the quotients of numbers in these intervals, the second above 0.
 
-        They are infinite where the second number may not be above 0.
+        An end is infinite where the second number may be too small to tell.
         """
         found: list[tuple[_Number, _Number]] = []
-        for a, b in zip(above.flat, below.flat, strict=True):
-            (least, most), (small, great) = _around(a, rounding), _around(b, rounding)
-            if small <= 0 or math.inf in (most, great):
-                found.append((-math.inf, math.inf))
-            else:
-                found.append(
-                    (
-                        least / (great if least > 0 else small),
-                        most / (small if most > 0 else great),
-                    )
-                )
-        return cls.of((x for x, _ in found), (x for _, x in found), above.shape)
+        for (least, most), (small, great) in zip(above, below, strict=True):
+            found.append((-_quotient(-least, small, great), _quotient(most, small, great)))
+        return cls.of((x for x, _ in found), (x for _, x in found), shape)
 
     def within(self, least: _Number, most: _Number = math.inf) -> Ends:
         """Return the parts of the intervals between two numbers that no true value is beyond."""
@@ -150,7 +146,15 @@ def _sum(base: Any, more: Any) -> _Number:
     return int(base) + Fraction(float(more)) if math.isfinite(more) else float(more)
 
 
-def _around(value: float, rounding: float) -> tuple[Fraction, Fraction] | tuple[float, float]:
+def _quotient(most: _Number, small: _Number, great: _Number) -> _Number:
+    """Return the greatest quotient of a number up to `most` and one above 0 in an interval."""
+    by = small if most > 0 else great
+    if by == math.inf:
+        return 0
+    return math.inf if by <= 0 or most == math.inf else Fraction(most) / Fraction(by)
+
+
+def around(value: float, rounding: float) -> tuple[Fraction, Fraction] | tuple[float, float]:
     """Return numbers below and above all that a noisy number may stand for."""
     if not math.isfinite(rounding):
         return -math.inf, math.inf

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from geomdp._numerics import sum_tails
 from geomdp.tables._math import weighted
-from geomdp.tables._math.ends import EXACT, Ends
+from geomdp.tables._math.ends import EXACT, Ends, around
 from geomdp.tables._math.trees import Ints, Tree, runs
 from geomdp.tables._math.weighted import Floats, Term
 
@@ -283,7 +283,8 @@ def ratio_ends(
     """
     above, below = counts
     if errors.noise <= level and not any(errors.offs):
-        return Ends.of_quotients(above, below, rounding)
+        one, two = ((around(float(x), rounding) for x in each.flat) for each in counts)
+        return Ends.of_quotients(one, two, above.shape)
     lower, upper = np.full(above.shape, -np.inf), np.full(above.shape, np.inf)
     known = np.zeros(above.shape, np.bool_)
     for part in _OF_SIGN:

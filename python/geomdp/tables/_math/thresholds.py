@@ -57,6 +57,16 @@ def interval(
     return lower, published + np.maximum(excess, 0)
 
 
+def most_left_out(rate: float, threshold: _Ints, level: Fraction) -> _Ints:
+    """Return the greatest counts that miss their thresholds with a probability above a level."""
+    # P(c + Z < T) is q**(c - T + 1) / (1 + q) from c = T - 1 on. No float has some levels.
+    log = math.log(level.numerator) - math.log(level.denominator)
+    distance = (-log - math.log1p(math.exp(-rate))) / rate
+    beyond = max(0, math.floor(min(distance + (1 + abs(distance)) * _ROUNDING, _FAR)))
+    found: _Ints = threshold - 1 + np.minimum(beyond, np.iinfo(np.int64).max - threshold + 1)
+    return found
+
+
 def _decay(rate: float, distance: _Ints) -> _Floats:
     found: _Floats = np.exp(-rate * distance.astype(np.float64))
     return found

@@ -285,7 +285,7 @@ def _groups(known: _Known, contents: Contents) -> NoisyGroups:
     below = contents.counts[:groups] < least - rounding.half(rounded)
     if (cells[1:] <= cells[:-1]).any() or below.any():
         raise ValueError(_OTHER_ROWS)
-    return NoisyGroups(
+    noisy = NoisyGroups(
         *known,
         contents.counts,
         cells=cells,
@@ -294,6 +294,11 @@ def _groups(known: _Known, contents: Contents) -> NoisyGroups:
         rounded=rounded,
         rest=rest,
     )
+    totals = [(tuple(x["depths"]), x["counts"]) for x in contents.facts["totals"]]
+    if not totals:
+        return noisy
+    [(block, counts)] = totals
+    return noisy._knowing({block: public_totals.as_counts(counts).reshape(())})
 
 
 def _top(known: _Known, contents: Contents) -> Top:

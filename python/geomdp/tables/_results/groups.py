@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +15,16 @@ from geomdp import accuracy
 from geomdp._ground import notebook, parameters
 from geomdp._ground.parameters import Integer, Real
 from geomdp._numerics import scatter
+from geomdp.tables._answers import estimates
 from geomdp.tables._answers.answers import Answers
-from geomdp.tables._answers.cells import OfCells
+from geomdp.tables._answers.picked import Found, Operand, Picked
+from geomdp.tables._answers.selection import Listed, Rows
+from geomdp.tables._answers.totals import OfTotals
 from geomdp.tables._columns.native import Coded
 from geomdp.tables._facts import classes, counted, rounding
 from geomdp.tables._facts.classes import Classes, Thresholds
 from geomdp.tables._math import ends, thresholds
+from geomdp.tables._math.ends import Ends
 from geomdp.tables._pictures import charts
 from geomdp.tables._publish.page import shown
 from geomdp.tables._results import empty
@@ -27,17 +32,19 @@ from geomdp.tables._results.released import Released
 from geomdp.tables._results.rest import Rest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from matplotlib.axes import Axes
 
     from geomdp._noise import Noise
     from geomdp.tables._facts.axes import Axis
     from geomdp.tables._facts.layout import Layout
+    from geomdp.tables._math.products import Block
 
 _Ints: TypeAlias = NDArray[np.int64]
-_ENDS = ("lower", "upper")
 
 
-class NoisyGroups(Released):
+class NoisyGroups(Released, OfTotals):
     """The groups of a release whose noisy counts reached a threshold.
 
     ``Table.release(at_least=...)`` makes one, and :func:`geomdp.read` reads one from a file. Empty
@@ -45,6 +52,19 @@ class NoisyGroups(Released):
     (``docs/proofs.md``, section 22), so the choice of those that appear costs no privacy;
     :meth:`Design.spurious` gives the expected number of empty ones. The object contains no exact
     counts.
+
+    * Counts: `frame`, `counts`, `rest`, `to_dict`, `intervals`, `largest`; of those without a row,
+      `left_out` and `most_left_out`.
+    * Answers, by all columns: `rate`; `percent`, with a row for the rest or a public total
+      (`with_totals`); with another release, `change_since`, `per` and `plus`. ``by=()`` is the
+      total of all records, for `total` and the others, where the release knows it.
+    * Files and pictures: `save`, `plot`.
+
+    An estimate is a noisy count, which is too high on average, or a sum or ratio of some. Of two
+    releases, the rows are the groups of either; where one is left out by a release, there is no
+    estimate, but NaN, and the interval allows for all counts that the threshold may hide. Given
+    that a row appears, its interval misses with probability at most `alpha` (lemma 20c). Sums over
+    some of the columns, and other questions about all cells, are not answered.
 
     Examples
     --------
@@ -58,7 +78,10 @@ class NoisyGroups(Released):
 
     """
 
-    __slots__ = ("_at_least", "_cells", "_rest")
+    __slots__ = ("_at_least", "_picked", "_rest")
+
+    _at_least: Thresholds
+    _picked: NDArray[Any]
 
     def __init__(
         self,
@@ -70,12 +93,12 @@ class NoisyGroups(Released):
     ) -> None:
         super().__init__(*facts, **more)
         # With a row for the rest, its count is the last one.
-        self._cells, self._at_least, self._rest = cells, at_least, rest
+        self._picked, self._at_least, self._rest = cells, at_least, rest
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            if not name.startswith("_") and name in vars(OfCells):
+            if not name.startswith("_") and hasattr(Answers, name):
                 raise AttributeError(
                     f"groups that reached a threshold have no {name}: they were chosen by their "
                     "noise, so that no estimate from them is unbiased; release without at_least"
@@ -85,7 +108,7 @@ class NoisyGroups(Released):
     @property
     def counts(self) -> NDArray[np.int64]:
         """The noisy counts of the groups, in the order of the frame, without a row for the rest."""
-        return self._values[: self._cells.size]
+        return self._values[: self._picked.size]
 
     @property
     def rest(self) -> int | None:
@@ -100,10 +123,6 @@ class NoisyGroups(Released):
     @property
     def at_least(self) -> Thresholds:
         """The threshold, below which noisy counts are left out; or a pair, as it was given."""
-        return self._at_least
-
-    @property
-    def _threshold(self) -> Thresholds:
         return self._at_least
 
     def intervals(self, alpha: Real = 0.05, *, simultaneous: bool = False) -> Any:
@@ -141,39 +160,156 @@ class NoisyGroups(Released):
 
         """
         parameters.check_bool("simultaneous", simultaneous)
-        ends = self._ends(alpha, simultaneous=simultaneous)
-        return self._made({**self._columns(), **dict(zip(_ENDS, ends, strict=True))})
+        found = self._ends(alpha, simultaneous=simultaneous)
+        return self._made({**self._columns(), **found._asdict()})
 
-    def _ends(self, alpha: Real, *, simultaneous: bool) -> tuple[_Ints, _Ints]:
+    def _ends(self, alpha: Real, *, simultaneous: bool) -> Ends:
         """Return the ends of the intervals."""
         level = parameters.significance("alpha", alpha)
-        counts = self.counts
         if simultaneous and self._values.size:
             # Given which groups are here, their noises are independent, and that of the rest.
             level = ends.level(level, self._values.size, independent=True)
-        [mechanism] = self.mechanisms.values()
-        if mechanism.rate == math.inf:
-            return self._values, self._values
-        found = self._of_groups(mechanism, counts, level)
+        found = self._of_groups(level)
         if self._rest is None:
             return found
-        own = self._rest.ends(int(self._values[-1]), self._rounded, level)
-        lower, upper = (np.append(each, end) for each, end in zip(found, own, strict=True))
-        return lower, upper
+        own = self._rest_ends(level)
+        return Ends(*(np.append(each, end) for each, end in zip(found, own, strict=True)))
 
-    def _of_groups(self, mechanism: Noise, counts: _Ints, level: Fraction) -> tuple[_Ints, _Ints]:
-        """Return the ends of the intervals of groups."""
-        least = Classes(self.design._axes, self._at_least).least(self._cells)
-        rate = scatter.plan_of(Fraction(mechanism.rate)).sampled_rate
-        interval = partial(thresholds.interval, rate, threshold=least, level=level)
-        if self._rounded is None:
-            return interval(published=counts)
-        # Both ends rise with what a count was before rounding, which reached the threshold.
+    def _rest_ends(self, level: Fraction) -> tuple[int, int]:
+        """Return the ends of the interval of the row for the rest."""
+        assert self._rest is not None
+        return self._rest.ends(int(self._values[-1]), self._rounded, level)
+
+    def _of_groups(self, level: Fraction) -> Ends:
+        """Return the ends of the intervals of groups, each given that it appears."""
         off = rounding.half(self._rounded)
-        low, high = (np.maximum(rounding.moved(counts, moves), least) for moves in (-off, off))
-        return interval(published=low)[0], interval(published=high)[1]
+        least = self._least(self._picked)
+        # Both ends rise with what a count was before rounding, which reached the threshold.
+        low, high = (np.maximum(rounding.moved(self.counts, x), least) for x in (-off, off))
+        if (rate := self._rate) < math.inf:
+            interval = partial(thresholds.interval, rate, threshold=least, level=level)
+            low, high = interval(published=low)[0], interval(published=high)[1]
+        return Ends(low, high).within(*self._limits)
 
-    def left_out(self, total: Integer | Answers, *, alpha: Real = 0.05) -> Any:
+    def _least(self, cells: NDArray[Any]) -> _Ints:
+        """Return the threshold of each cell."""
+        return Classes(self.design._axes, self._at_least).least(cells)
+
+    @property
+    def _rate(self) -> float:
+        """The rate that noise was drawn at."""
+        [mechanism] = self.mechanisms.values()
+        if mechanism.rate == math.inf:
+            return math.inf
+        return scatter.plan_of(Fraction(mechanism.rate)).sampled_rate
+
+    def most_left_out(
+        self, alpha: Real = 0.05, *, simultaneous: bool = False
+    ) -> int | tuple[int, int]:
+        """Return the greatest count that a cell without a row may have.
+
+        A cell with a greater count appears, except with probability at most `alpha`. With two
+        thresholds these are two counts, as for :attr:`at_least`.
+
+        Parameters
+        ----------
+        alpha : int, float or Fraction
+            The probability that a cell that you had in mind is left out although its count is
+            greater.
+        simultaneous : bool
+            Whether `alpha` is the probability of that for any cell of the design.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> design = tables.Design({"page": ["home", "help", "blog"]})
+        >>> noisy = design.count(pd.DataFrame({"page": ["home"] * 900})).release(
+        ...     epsilon=1, at_least=25)
+        >>> noisy.most_left_out(alpha=0.05)  # of blogs, there may be up to 26
+        26
+
+        """
+        parameters.check_bool("simultaneous", simultaneous)
+        level = parameters.significance("alpha", alpha)
+        if simultaneous:
+            level = ends.level(level, max(1, self.design.cells))
+        classes = Classes(self.design._axes, self._at_least).thresholds
+        found = self._most(np.array(classes, np.int64), level).tolist()
+        return found[0] if len(found) == 1 else (found[0], found[1])
+
+    def _most(self, least: _Ints, level: Fraction) -> _Ints:
+        """Return the greatest counts that these thresholds leave out."""
+        if (rate := self._rate) == math.inf:
+            return least - 1
+        return thresholds.most_left_out(rate, least, level)
+
+    @property
+    def _has_total(self) -> bool:
+        """Whether the release knows the total of all cells, those left out among them."""
+        return self._rest is not None or self._known_total < math.inf
+
+    def _knowing(self, known: Mapping[Block, _Ints]) -> Self:
+        if {*known} != {(0,) * len(self.design._axes)}:
+            raise ValueError(
+                "totals by columns are not accepted for groups that reached a threshold, which are "
+                "shown by all of their columns: give the total of all records"
+            )
+        found = copy.copy(self)
+        found._known = dict(known)
+        return found
+
+    def _rows_by(self, by: Any) -> Rows | Listed:
+        return Listed(self._picked) if self._columns_of(by) else Rows()
+
+    def _sum(self, rows: Rows | Listed) -> Picked:
+        return Picked(rows, self._operand(rows))
+
+    def _shares(self, rows: Rows | Listed) -> Picked:
+        return Picked(rows, self._operand(rows), self._operand(Rows()))
+
+    def _operand(self, rows: Rows | Listed) -> Operand:
+        if isinstance(rows, Rows):
+            return Operand(self._whole, noisy=math.isinf(self._known_total))
+        return Operand(partial(self._of_cells_left, rows.cells), picks=True)
+
+    def _of_cells_left(self, cells: NDArray[Any], level: Fraction | None) -> Found:
+        """Return what is known of cells, of which some have a row.
+
+        Given that a cell appears, its interval misses with probability at most the level; and with
+        at most that, one with a count beyond its interval is left out.
+        """
+        places = {cell: place for place, cell in enumerate(self._picked.tolist())}
+        at = np.array([places.get(cell, -1) for cell in cells.tolist()], np.int64)
+        here = at >= 0
+        points: NDArray[Any] = self.counts[at[here]]
+        if not here.all():
+            points = np.full(at.shape, math.nan)
+            points[here] = self.counts[at[here]]
+        if level is None:
+            return Found(points, None)
+        lower, upper = np.zeros(at.shape, np.int64), self._most(self._least(cells), level)
+        for each, own in zip((lower, upper), self._of_groups(level), strict=True):
+            each[here] = own[at[here]]
+        return Found(points, Ends(lower, upper).within(*self._limits))
+
+    def _whole(self, level: Fraction | None) -> Found:
+        """Return the total of all cells: a public one, or the groups shown and the rest."""
+        if not self._has_total:
+            raise ValueError(
+                "groups alone have no total, since nobody knows how many records the cells left "
+                "out have: release with rest=, or state a public total by with_totals"
+            )
+        if (known := self._known_total) < math.inf:
+            return Found(np.array(known), None if level is None else _point(int(known)))
+        points = np.array(sum(self._values.tolist()))
+        if level is None:
+            return Found(points, None)
+        pairs = zip(self._shown_sum(level / 2), self._rest_ends(level / 2), strict=True)
+        lower, upper = map(sum, pairs)
+        return Found(points, Ends.of([lower], [upper], ()))
+
+    def left_out(self, total: Integer | Answers | None = None, *, alpha: Real = 0.05) -> Any:
         """Return an interval for the sum of all groups left out, from a total of the same records.
 
         This costs nothing. The total minus the groups shown would be a biased estimate: a group is
@@ -184,12 +320,12 @@ class NoisyGroups(Released):
 
         Parameters
         ----------
-        total : int or NoisyTable
+        total : int or NoisyTable, optional
             The number of records in all cells of the design after contributions were bounded, which
-            must be public and not taken from the data, since epsilon does not cover it; or another
-            release of the same records, as :meth:`NoisyTable.combine` takes it: a column that only
-            one of the two has leaves out no records, and with limits of individuals both are of one
-            :meth:`Design.count`.
+            must be public and not taken from the data, since epsilon does not cover it; by default
+            that of :meth:`with_totals`. Or another release of the same records, as
+            :meth:`NoisyTable.combine` takes it: a column that only one of the two has leaves out no
+            records, and with limits of individuals both are of one :meth:`Design.count`.
         alpha : int, float or Fraction
             The probability that the interval misses.
 
@@ -210,16 +346,20 @@ class NoisyGroups(Released):
 
         """
         level = parameters.significance("alpha", alpha)
-        if isinstance(total, Answers):
+        if total is None:
+            if math.isinf(self._known_total):
+                raise TypeError("total is not given: give it, or state it by with_totals")
+            whole: tuple[Any, Any] = (int(self._known_total),) * 2
+        elif isinstance(total, Answers):
             counted.check_same_counts("total", self, total)
             _, found = total._totals((), level / 2, simultaneous=False)
-            whole: tuple[Any, Any] = found["lower"].item(), found["upper"].item()
+            whole = found["lower"].item(), found["upper"].item()
             level /= 2
         else:
             whole = (parameters.at_least("total", total, 0),) * 2
         low, high = self._shown_sum(level)
-        ends_of = max(whole[0] - high, 0), max(whole[1] - low, 0)
-        return self._made(dict(zip(_ENDS, ([each] for each in ends_of), strict=True)))
+        lower, upper = max(whole[0] - high, 0), max(whole[1] - low, 0)
+        return self._made({"lower": [lower], "upper": [upper]})
 
     def _shown_sum(self, level: Fraction) -> tuple[int, int]:
         """Return an interval of the sum of the true counts of all groups shown."""
@@ -231,8 +371,54 @@ class NoisyGroups(Released):
         most = rounding.moved(counts, rounding.half(self._rounded)).tolist()
         high = sum(most) + accuracy.sum_accuracy(mechanism, counts.size, level)
         each = 2 * ends.level(level / 2, counts.size, independent=True)
-        lower, _ = self._of_groups(mechanism, counts, each)
-        return sum(lower.tolist()), high
+        return sum(self._of_groups(each).lower.tolist()), high
+
+    def plus(
+        self,
+        other: OfTotals,
+        by: Any = None,
+        *,
+        alpha: Real | None = 0.05,
+        simultaneous: bool = False,
+    ) -> Any:
+        """Return the count of each group plus the same count in a release about other people.
+
+        The rows are the groups of either release. One that this or the other release left out has
+        no estimate, but an interval. So the sums are answers, and no release that could be saved.
+
+        Parameters
+        ----------
+        other : noisy groups or table
+            A release of the same kind of counts, with the same columns and levels.
+        by : tuple of column names, optional
+            All columns, as by default, or ``()`` for the total of all records.
+        alpha, simultaneous
+            As in :meth:`intervals`. None gives estimates alone.
+
+        Returns
+        -------
+        data frame
+            The columns of `by`, estimate, lower and upper.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> design = tables.Design({"page": ["home", "help", "blog"]})
+        >>> north, south = (
+        ...     design.count(pd.DataFrame({"page": ["home"] * n})).release(epsilon=1, at_least=25)
+        ...     for n in (900, 400)
+        ... )
+        >>> found = north.plus(south, alpha=0.05)
+        >>> bool(1280 < found["lower"][0] <= found["upper"][0] < 1320)
+        True
+
+        """
+        asked = self._beside(other, by)
+        estimates.refuse_bounds("sum of tables", alpha, self, other)
+        limits = min(self._limits[0], other._limits[0]), math.inf
+        found = estimates.linear(asked, (1, 1), alpha, simultaneous, limits=limits)
+        return self._framed(asked.rows, found.columns())
 
     def largest(self, k: Integer, *, alpha: Real | None = 0.05) -> Any:
         """Return the k groups with the greatest noisy counts, or all if there are fewer.
@@ -259,11 +445,11 @@ class NoisyGroups(Released):
         """
         counts = self.counts
         greatest = np.argsort(-counts, kind="stable")[: parameters.at_least("k", k, 1)]
-        columns: dict[str, Any] = {**self.design._axes.columns(self._cells[greatest])}
+        columns: dict[str, Any] = {**self.design._axes.columns(self._picked[greatest])}
         columns[self.design.name] = counts[greatest]
         if alpha is not None:
-            ends = self._ends(alpha, simultaneous=True)
-            columns |= {name: x[greatest] for name, x in zip(_ENDS, ends, strict=True)}
+            found = self._ends(alpha, simultaneous=True)
+            columns |= {name: each[greatest] for name, each in found._asdict().items()}
         return self._made(columns)
 
     def plot(self, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
@@ -308,7 +494,7 @@ class NoisyGroups(Released):
 
     def _levels(self) -> dict[str, Coded]:
         """Return the columns of levels."""
-        columns = self.design._axes.columns(self._cells)
+        columns = self.design._axes.columns(self._picked)
         return columns if self._rest is None else self._rest.below(columns)
 
     def _rows(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -321,7 +507,7 @@ class NoisyGroups(Released):
         lower, _ = self._ends(empty.LEVEL, simultaneous=True)
         if not lower.any():
             return list(axes), True
-        seen = self._cells[lower[: self._cells.size] > 0]
+        seen = self._picked[lower[: self._picked.size] > 0]
         levels = [each.listed() for each in axes.columns(seen).values()]
         return [
             axis
@@ -342,7 +528,7 @@ class NoisyGroups(Released):
     def _answers(self) -> shown.Shown:
         """Return what a page shows."""
 
-        def ends(alpha: Real, together: bool) -> tuple[_Ints, _Ints]:
+        def ends(alpha: Real, together: bool) -> Ends:
             return self._ends(alpha, simultaneous=together)
 
         found = super()._answers()
@@ -350,10 +536,14 @@ class NoisyGroups(Released):
 
     def _title(self) -> str:
         return (
-            f"{notebook.many(len(self._cells), 'group')} of {notebook.count(self.design.cells)}, "
+            f"{notebook.many(len(self._picked), 'group')} of {notebook.count(self.design.cells)}, "
             f"each with a noisy count of at least {classes.said(self._at_least)}"
             f"{'' if self._rest is None else ', and a row for the rest'}"
         )
+
+
+def _point(value: int) -> Ends:
+    return Ends.of([value], [value], ())
 
 
 def threshold(design: Layout, at_least: Any, mechanism: Noise) -> Thresholds:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from geomdp._ground.parameters import Integer
     from geomdp._noise import Noise
     from geomdp.tables._facts.axes import Axis
+    from geomdp.tables._facts.classes import Thresholds
     from geomdp.tables._facts.layout import Layout
     from geomdp.tables._math.products import Block
 
@@ -49,6 +50,8 @@ class Released:
         "id",
         "mechanisms",
     )
+    #: The least noisy count that has a row; None if all have.
+    _at_least: Thresholds | None = None
 
     def __init__(
         self,
@@ -156,11 +159,6 @@ class Released:
     @property
     def _named(self) -> int | None:
         """How many of the largest cells are published by name alone; None if counts are."""
-        return None
-
-    @property
-    def _threshold(self) -> int | tuple[int, int] | None:
-        """The least noisy count that is published; None if all are."""
         return None
 
     @property

@@ -88,10 +88,13 @@ def meaning(facts: Mapping[str, Any], shown: Shown) -> list[str]:
         found.append(_parts(facts["parts"]))
     found += [_loss_of(facts, epsilon), _limits(facts)]
     if facts["totals"]:
-        found.append(
-            "The numbers add up to public totals, which the publisher states and which are not "
-            "covered by the privacy loss."
+        known = (
+            "The numbers add up to public totals, which the publisher states and which are"
+            if facts["at_least"] is None
+            else f"The total, {number(facts['totals'][0]['counts'][0])} with the rows that are not "
+            "shown, is public: the publisher states it, and it is"
         )
+        found.append(f"{known} not covered by the privacy loss.")
     if ranked:
         found.append(
             "You may use these names freely: nothing that you do with them reveals more about "
