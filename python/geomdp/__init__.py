@@ -33,7 +33,9 @@ def __getattr__(name: str) -> object:
         return import_module(f"geomdp.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"geomdp.{_HOMES[name]}"), name)
+    found = getattr(import_module(f"geomdp.{_HOMES[name]}"), name)
+    hiding = import_module("geomdp._ground.uncopied")
+    value = globals()[name] = hiding.published(found, __name__)
     return value
 
 

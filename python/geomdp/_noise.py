@@ -12,7 +12,6 @@ from numpy.typing import DTypeLike
 
 from geomdp._ground import decimals, notebook, parameters
 from geomdp._ground.parameters import Bounds, Integer, Loss, Real, Typed
-from geomdp._ground.uncopied import unseen
 from geomdp._inputs import arrays, labels
 from geomdp._inputs.arrays import Array
 from geomdp._kernel import core
@@ -118,7 +117,6 @@ class Noise:
     def accuracy(self, alpha: Real = 0.05, *, counts: int | None = None) -> int: ...
     @overload
     def accuracy(self, alpha: Real = 0.05, *, counts: Any) -> Any: ...
-    @unseen
     def accuracy(self, alpha: Real = 0.05, *, counts: Any = None) -> Any:
         """Return the least a such that errors exceed a with probability at most `alpha`.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from geomdp._ground import notebook
 from geomdp._ground.notebook import many
+from geomdp._ground.uncopied import public
 
 if TYPE_CHECKING:
     from geomdp._kernel import core
@@ -241,3 +242,6 @@ def from_fields(fields: core._Fields, sensitivity: int) -> Certificate:
         tight_epsilon=fields["tight_epsilon"],
         sensitivity=sensitivity,
     )
+
+
+public(__name__)

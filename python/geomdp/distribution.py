@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from geomdp._ground import parameters
 from geomdp._ground.notebook import showable
 from geomdp._ground.parameters import Bounds, Real
+from geomdp._ground.uncopied import public
 from geomdp._inputs import arrays
 from geomdp._numerics import count_moments
 from geomdp.mechanism import GeometricMechanism
@@ -604,3 +605,6 @@ def _known(values: _Floats, numbers: NDArray[Any]) -> Any:
 def _bare(values: NDArray[Any]) -> Any:
     """Return a number instead of an array without dimensions."""
     return np.asarray(values) if np.ndim(values) else values.item()
+
+
+public(__name__)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp._ground import parameters
-from geomdp._ground.uncopied import Uncopied, unseen
+from geomdp._ground.uncopied import Uncopied, public
 from geomdp._inputs import arrays, columns
 from geomdp._inputs.arrays import Array
 from geomdp._inputs.columns import Nulls
@@ -84,7 +84,6 @@ class ReleaseKey:
         self._parts: dict[str, bool] = {}
         self._lock = threading.Lock()
 
-    @unseen
     def release(
         self,
         mechanism: GeometricMechanism,
@@ -157,7 +156,6 @@ class ReleaseKey:
         self._record([name], part)
         return noisy
 
-    @unseen
     def release_columns(
         self,
         frame: Frame,
@@ -218,7 +216,6 @@ class ReleaseKey:
         self._record(mechanisms, part)
         return cast(Frame, noisy)
 
-    @unseen
     def release_batches(
         self,
         batches: Iterable[RecordBatch],
@@ -550,3 +547,6 @@ def _items(array: Any, dtype: np.dtype[Any], more: int = 0) -> NDArray[Any]:
 
 def _nulls(array: Any) -> NDArray[Any] | None:
     return np.asarray(array.is_null()).view(np.uint8) if array.null_count else None
+
+
+public(__name__)

@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from geomdp import certificate
 from geomdp._ground import notebook, parameters
 from geomdp._ground.parameters import Bounds, Integer, Real, Typed
-from geomdp._ground.uncopied import hide, unseen
+from geomdp._ground.uncopied import hide, public
 from geomdp._inputs import arrays, columns, labels
 from geomdp._inputs.arrays import Array
 from geomdp._inputs.columns import REFUSE, Nulls
@@ -288,7 +288,7 @@ class GeometricMechanism(Noise):
         ['yes', 'no']
 
         """
-        try:  # The decorator `unseen` would take an eighth of the time of one count.
+        try:  # As `unseen` would, which takes an eighth of the time of one count.
             if progress is False:
                 if threads is None and nulls is REFUSE and type(counts) is np.ndarray:
                     # The checks of other arguments take as long as a small draw.
@@ -296,7 +296,7 @@ class GeometricMechanism(Noise):
                 return self._noisy(counts, out, nulls, threads)
             return reported(progress, counts, 1, partial(self._noisy, counts, out, nulls, threads))
         except BaseException as error:
-            del counts, out
+            del self, counts, out, nulls, threads, progress
             hide(error)
             raise
 
@@ -362,7 +362,6 @@ class GeometricMechanism(Noise):
         found = increasing(epsilons, self._epsilon)
         return tuple(TierPlan(one, found, self._sensitivity, self._bounds) for one in found)
 
-    @unseen
     def tiers(
         self, counts: Any, epsilons: Sequence[Real | Typed], *, threads: Integer | None = None
     ) -> Tiers:
@@ -427,7 +426,6 @@ class GeometricMechanism(Noise):
             own.release_into(flat, [each.reshape(-1) for each in reversed(noisy)], thread_limit)
         return tiers.Tiers(plans, tuple(noisy))
 
-    @unseen
     def top(
         self,
         counts: Any,
@@ -531,7 +529,6 @@ def _with_noise(noise: arrays.Noise, counts: Any, out: Any, nulls: Nulls) -> Any
     return arrays.release(counts, out, noise)
 
 
-@unseen
 def rehearse(mechanism: GeometricMechanism, counts: Any) -> None:
     """Raise now each error of a release of these counts; draw nothing."""
 
@@ -579,3 +576,6 @@ def saturating(scale: Any, bounds: Any, dtype: np.dtype[Any]) -> GeometricMechan
     mechanism = GeometricMechanism.from_scale(scale, bounds)
     check_dtype(mechanism, dtype)
     return mechanism
+
+
+public(__name__)

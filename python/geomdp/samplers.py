@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from geomdp._ground import parameters
 from geomdp._ground.parameters import Bounds, Integer, Real
-from geomdp._ground.uncopied import unseen
+from geomdp._ground.uncopied import public
 from geomdp._kernel import core
 from geomdp.mechanism import GeometricMechanism
 
@@ -121,7 +121,6 @@ def sample_geometric(
     return int(draws) if size is None else draws
 
 
-@unseen
 def sample_two_sided_geometric(shift: Any, scale: Real, bounds: Bounds | None = None) -> Any:
     """Draw from the two-sided geometric distribution around `shift`, censored at the bounds.
 
@@ -151,3 +150,6 @@ def sample_two_sided_geometric(shift: Any, scale: Real, bounds: Bounds | None = 
 
     """
     return GeometricMechanism.from_scale(scale, bounds).release(shift)
+
+
+public(__name__)

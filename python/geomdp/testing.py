@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from geomdp._ground import parameters
-from geomdp._ground.uncopied import unseen
+from geomdp._ground.uncopied import public
 from geomdp._inputs import arrays
 from geomdp._inputs.arrays import Array
 from geomdp._kernel import core
@@ -20,7 +20,6 @@ __all__ = ["release_not_private"]
 KEY_BYTES = 32
 
 
-@unseen
 def release_not_private(
     mechanism: GeometricMechanism,
     counts: Any,
@@ -66,3 +65,6 @@ def release_not_private(
         core.release_not_private(own, key, source, target, thread_limit)
 
     return arrays.release(counts, out, noise)
+
+
+public(__name__)

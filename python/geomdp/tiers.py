@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 from geomdp import certificate
 from geomdp._ground import notebook, parameters
 from geomdp._ground.parameters import Bounds, Integer, Loss, Real, Typed
+from geomdp._ground.uncopied import public
 from geomdp._inputs import arrays
 from geomdp._inputs.arrays import Array
 from geomdp._kernel import core
@@ -332,3 +333,6 @@ class Tiers(Mapping[Real, NDArray[np.integer[Any]]]):
 
     def _known(self) -> str:
         return ", ".join(parameters.text(plan.epsilon) for plan in self._plans)
+
+
+public(__name__)

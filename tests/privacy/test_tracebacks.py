@@ -1,9 +1,11 @@
-"""No public call that takes or holds exact counts leaves them in a traceback.
+"""No public call leaves in a traceback what it was given.
 
 The calls are found by walking the package, their refusals by their signatures: a new call is tried
-without being listed, and fails if nothing here can call it.
+without being listed. Those that take or hold exact counts are refused in more ways, and fail if
+nothing here can call them.
 """
 
+import ast
 import gc
 import importlib
 import inspect
@@ -11,7 +13,7 @@ import pkgutil
 import sys
 import tempfile
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
@@ -27,9 +29,8 @@ import pytest
 import geomdp
 import geomdp.measurement as m
 import geomdp.tables.polars
-from calls import CALLS as CALLS_WITH
 from geomdp import GeometricMechanism, accounting, tables
-from geomdp._ground.uncopied import Withheld, hide, unseen
+from geomdp._ground.uncopied import HIDING_THEMSELVES, Withheld, hide, is_unseen, unseen
 from geomdp.compat import diffprivlib
 from geomdp.keyed import ReleaseKey
 from geomdp.tables import streams
@@ -122,6 +123,7 @@ SECRETS: list[Any] = [
     pd.Series([*MARKS, None], dtype="Int64"),
     pd.DataFrame({"town": [1, 2], "n": MARKS}),
     pl.LazyFrame({"town": [1, 2], "n": MARKS}),
+    pl.LazyFrame(PEOPLE).with_columns(who=pl.lit(None).cast(pl.Int64)),
     pa.chunked_array([[*MARKS, None]]),
     lambda start, stop: np.array(MARKS) // [],
 ]
@@ -147,13 +149,13 @@ WRONG: list[Any] = [
 
 
 def modules() -> Iterator[types.ModuleType]:
-    yield geomdp
     for found in pkgutil.walk_packages(geomdp.__path__, "geomdp."):
         if not any(part.startswith("_") for part in found.name.split(".")[1:]):
             try:
                 yield importlib.import_module(found.name)
             except ImportError:  # An extra that is not installed.
                 continue
+    yield geomdp  # Last, as it protects itself what it takes from other modules.
 
 
 def public_classes() -> dict[str, type]:
@@ -163,6 +165,43 @@ def public_classes() -> dict[str, type]:
 
 def plain(call: Any, _: Any) -> Any:
     return call
+
+
+def members(kind: type) -> Iterator[tuple[str, Any]]:
+    """Yield what users call of a class, as its descriptor has it, and what else runs for them."""
+    for name in dir(kind):
+        member = inspect.getattr_static(kind, name)
+        call = getattr(member, "fget", getattr(member, "__func__", member))
+        private = name.startswith("_") and not name.startswith("__")
+        ours = getattr(inspect.unwrap(call), "__globals__", {}).get("__name__", "")
+        if ours.startswith("geomdp") and not private and name != "__class__":
+            yield name, member
+
+
+def everything() -> Iterator[tuple[str, Any]]:
+    """Yield each public function, method and getter of a property by its name."""
+    for module in modules():
+        for name in getattr(module, "__all__", ()):
+            found = getattr(module, name)
+            if inspect.isclass(found):
+                for each, member in members(found):
+                    call = getattr(member, "fget", getattr(member, "__func__", member))
+                    yield f"{found.__name__}.{each}", call
+            elif callable(found):
+                yield f"{module.__name__}.{name}", found
+
+
+EVERYTHING = dict(everything())
+
+
+def owner_of(name: str) -> type | None:
+    return public_classes().get(name.partition(".")[0])
+
+
+def takes(name: str) -> bool:
+    """Return whether a call takes more than its object; properties do not."""
+    bound = owner_of(name) is not None
+    return len(inspect.signature(EVERYTHING[name]).parameters) > bound
 
 
 def calls() -> Iterator[tuple[str, Callable[[Any], Any], inspect.Signature]]:
@@ -210,7 +249,7 @@ def holds(value: Any, depth: int = 6, known: set[int] | None = None) -> bool:
     """Return whether an object refers to exact counts; those that withhold them show none."""
     known = set() if known is None else known
     if isinstance(value, int | np.integer):
-        return int(value) in MARKS
+        return abs(int(value)) in MARKS
     if isinstance(value, float | np.floating):
         return float(value) in MARKS
     if id(value) in known or not depth or isinstance(value, Withheld | type | types.ModuleType):
@@ -234,11 +273,25 @@ def left(error: BaseException) -> Iterator[str]:
 
     They are the package's calls and those below, not those of a caller, such as Polars.
     """
-    chain: list[BaseException] = [error]
-    for each in chain:
-        inside = False
-        if holds(str(each)) or holds(each.args):
+    for each in chain_of(error):
+        known = {id(each.__traceback__), id(each.__cause__), id(each.__context__)}
+        if holds(str(each)) or any(holds(x) for x in gc.get_referents(each) if id(x) not in known):
             yield f"the message {each}"
+    yield from frames_left(error)
+
+
+def chain_of(error: BaseException) -> list[BaseException]:
+    chain = [error]
+    for each in chain:
+        causes = (each.__cause__, each.__context__)
+        chain += [x for x in causes if x is not None and x not in chain]
+    return chain
+
+
+def frames_left(error: BaseException) -> Iterator[str]:
+    """Yield the variables among these."""
+    for each in chain_of(error):
+        inside = False
         at = each.__traceback__
         while at is not None:
             code = at.tb_frame.f_code
@@ -250,9 +303,106 @@ def left(error: BaseException) -> Iterator[str]:
                     if holds(value)
                 )
             at = at.tb_next
-        for cause in (each.__cause__, each.__context__):
-            if cause is not None and cause not in chain:
-                chain.append(cause)
+
+
+def test_every_public_call_is_unseen() -> None:
+    seen = {name for name, call in EVERYTHING.items() if not is_unseen(call)}
+    assert seen == HIDING_THEMSELVES
+    assert len(EVERYTHING) > 400
+    assert {"geomdp.read", "Table.frame", "Design.__init__", "Budget.open"} <= {*EVERYTHING}
+
+
+#: What no parameter takes as it is, or nearly none.
+PLANTED: list[Any] = [
+    MARKS,
+    np.array(MARKS, float),
+    COUNTED,
+    pl.LazyFrame(PEOPLE),
+    {"x": MARKS},
+    str(MARKS),
+    -MARKS[0],
+    lambda *_: MARKS[0] // [],
+]
+
+
+def with_planted(signature: inspect.Signature) -> Iterator[tuple[list[Any], dict[str, Any]]]:
+    """Yield arguments of which one is planted, or is a keyword that no call has, or all are."""
+    named = signature.parameters.values()
+    for planted in PLANTED:
+        for at in [None, *named]:
+            args, kwargs = [], {}
+            for each in named:
+                value = planted if at in (None, each) else GOOD.get(each.name)
+                if each.kind is each.VAR_POSITIONAL:
+                    args += [value] * (at is each)
+                elif each.kind is each.POSITIONAL_ONLY:
+                    args.append(value)
+                elif each.kind is not each.VAR_KEYWORD and (
+                    at is each or each.default is each.empty
+                ):
+                    kwargs[each.name] = value
+            yield args, kwargs | ({"mispelt": planted} if at is None else {})
+
+
+def object_of(kind: type) -> Any:
+    """Return an object, half made if there is none above: its calls are refused all the same."""
+    if kind.__name__ in SELVES:
+        return SELVES[kind.__name__]()
+    return kind._make(kind._fields) if hasattr(kind, "_make") else kind.__new__(kind)
+
+
+@pytest.mark.parametrize("name", [*filter(takes, EVERYTHING)])
+def test_no_error_leaves_what_was_given(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the parameter is called, and whether or not its values are public."""
+    monkeypatch.chdir(tmp_path)  # Some text is the name of a file.
+    call, owner, member = EVERYTHING[name], owner_of(name), name.rpartition(".")[2]
+    if owner is not None:
+        call = owner if member == "__init__" else getattr(object_of(owner), member)
+    refused = 0
+    for args, kwargs in with_planted(inspect.signature(call)):
+        error = refusal(lambda _: call, None, kwargs, args)
+        if error is not None:
+            refused += 1
+            assert not [*frames_left(error)], (args, kwargs)
+    assert refused or name.endswith("__class_getitem__")
+
+
+@pytest.mark.parametrize("kind", ["Measurement", "Transformation"])
+def test_the_function_of_a_step_leaves_nothing(kind: str) -> None:
+    step = SELVES[kind]()
+    for planted in PLANTED:
+        if (error := refusal(attrgetter("function"), step, {}, [planted])) is not None:
+            assert not [*frames_left(error)], planted
+
+
+#: The calls by which engines take a function that sees records or counts.
+ENGINES = {"map_batches", "mapInArrow", "map_partitions", "map_blocks", "delayed"}
+
+
+def handed_to_engines(tree: ast.Module) -> Iterator[tuple[str, bool]]:
+    """Yield each function that a module hands to an engine, and whether it is unseen."""
+    marked, called = set(), set(ENGINES)
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef() if "unseen" in map(ast.unparse, node.decorator_list):
+                marked.add(node.name)
+            case ast.AnnAssign(value=ast.Attribute()) if node.value.attr in ENGINES:
+                called.add(ast.unparse(node.target))  # Another name of the call.
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        if ast.unparse(node.func).rpartition(".")[2] in called:
+            given = ast.unparse(node.args[0])
+            yield given, given in marked or given.startswith("unseen(")
+
+
+def test_what_engines_call_is_unseen() -> None:
+    trees = (ast.parse(file.read_text()) for file in Path(PACKAGE).rglob("*.py"))
+    found = [each for tree in trees for each in handed_to_engines(tree)]
+    assert len(found) >= 10
+    assert [name for name, hidden in found if not hidden] == []
 
 
 def test_the_calls_are_found() -> None:
@@ -265,14 +415,16 @@ def test_the_calls_are_found() -> None:
         assert any(issubclass(kind, each) for kind in public_classes().values())
 
 
-def refusal(get: Callable[[Any], Any], own: Any, arguments: dict[str, Any]) -> Exception | None:
+def refusal(
+    get: Callable[[Any], Any], own: Any, arguments: dict[str, Any], more: Sequence[Any] = ()
+) -> Exception | None:
     try:
         found = get(own)
-        found = found(**arguments) if callable(found) else found  # A property is its value.
+        found = found(*more, **arguments) if callable(found) else found  # A property is its value.
         if inspect.isgenerator(found):
             list(found)
-        if isinstance(found, pl.Expr):
-            pl.select(found)
+        if isinstance(found, pl.LazyFrame):
+            found.collect()
     except Exception as error:
         return error
     return None
@@ -291,38 +443,6 @@ def test_no_refusal_shows_a_count(name: str) -> None:
             assert not [*left(error)], (parameter, arguments)
     # Otherwise the refusals of one parameter may hide those of another. No value is refused here:
     assert refused >= {*signature.parameters} or name == "AllDomain.member"
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_a_misspelt_keyword_shows_no_count(name: str) -> None:
-    """Whatever the parameter is called: of a generator, the batches stayed in a variable."""
-    get, signature = CALLS[name]
-    kind, _, rest = name.partition(".")
-    own = None if "." in rest or kind == "geomdp" else SELVES[kind]()
-    given = {each: MARKS for each, x in signature.parameters.items() if x.kind is not x.VAR_KEYWORD}
-    given = {each: x for each, x in given.items() if not each.startswith("*")}
-    named = [*signature.parameters.values()]
-    if not named or any(x.kind in (x.VAR_POSITIONAL, x.POSITIONAL_ONLY) for x in named):
-        return
-    error = refusal(get, own, given | {"mispelt": MARKS})
-    assert error is not None
-    assert not [*left(error)]
-
-
-def test_records_of_a_lazy_frame_are_not_shown() -> None:
-    """Refused for a null id when it was collected, they were in six variables."""
-    frame = pl.DataFrame(PEOPLE).with_columns(who=pl.lit(None).cast(pl.Int64))
-    bounded = tables.bound_contributions(frame.lazy(), "who", l0=1)
-    with pytest.raises(Exception, match="null") as error:
-        bounded.collect()
-    assert not [*left(error.value)]
-
-
-def test_the_center_of_a_sampler_is_not_shown() -> None:
-    for how in ({"scale": -1}, {"scale": 1, "bounds": (1, 0)}, {"scale": 1, "x": 1}):
-        with pytest.raises((TypeError, ValueError)) as error:
-            geomdp.sample_two_sided_geometric(MARKS, **how)  # type: ignore[arg-type]
-        assert not [*left(error.value)]
 
 
 #: Not in this file.
@@ -408,18 +528,3 @@ def half_made() -> Iterator[Any]:
 def test_half_made_objects_have_a_text(half: Any) -> None:
     assert repr(half)
     assert getattr(half, "_repr_html_", half.__repr__)()
-
-
-def test_the_objects_of_a_refusal_have_a_text() -> None:
-    """Those whose `__init__` refused a value are half made."""
-    found = set()
-    for _, call in CALLS_WITH:
-        for wrong in (None, object(), "x", -1, []):
-            try:
-                call(wrong)
-            except Exception as error:
-                at = error.__traceback__ and error.__traceback__.tb_next
-                while at is not None:
-                    found |= {repr(each) for each in at.tb_frame.f_locals.values()}
-                    at = at.tb_next
-    assert "GeometricMechanism, half made" in found

@@ -1,10 +1,11 @@
 """Objects that nothing may copy, and calls whose local variables no traceback shows."""
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import wraps
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any, ClassVar, NoReturn, ParamSpec, TypeVar, cast
 
 _P = ParamSpec("_P")
@@ -37,9 +38,10 @@ class Withheld(Uncopied):
 
 
 def unseen(call: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Return a call that sees exact counts as one whose errors show none (:func:`hide`).
+    """Return a call whose errors show nothing of what it was given (:func:`hide`).
 
-    Every public call that takes or holds exact counts or records is one. A generator stays one.
+    Every public call is one (:func:`public`), and so is what an engine calls. A generator stays
+    one.
     """
 
     @wraps(call)
@@ -64,6 +66,68 @@ def unseen(call: Callable[_P, _T]) -> Callable[_P, _T]:
             raise
 
     return cast(Callable[_P, _T], each) if inspect.isgeneratorfunction(call) else shown
+
+
+#: The calls that `unseen` returns run one of these.
+_HIDING = {each for each in unseen.__code__.co_consts if isinstance(each, CodeType)}
+#: Calls that hide what they were given themselves, as they are too small for another call.
+HIDING_THEMSELVES = frozenset({"GeometricMechanism.release"})
+
+
+def is_unseen(call: object) -> bool:
+    """Return whether a function is a call that :func:`unseen` returned."""
+    return isinstance(call, FunctionType) and call.__code__ in _HIDING
+
+
+def public(module: str) -> None:
+    """Make each call of what a module names in ``__all__`` unseen; its last line calls this.
+
+    Classes and functions of a private room get the module for a home, since pickles name it.
+    """
+    space = vars(sys.modules[module])
+    for name in space["__all__"]:
+        space[name] = published(space[name], module)
+
+
+def published(value: Any, home: str) -> Any:
+    """Return what a module names as :func:`public` does."""
+    own = getattr(value, "__module__", None) or ""
+    if isinstance(value, type):
+        for kind in value.__mro__:
+            if kind.__module__.startswith("geomdp"):
+                _hide_members(kind)
+    elif isinstance(value, FunctionType):
+        room, plain = value.__globals__, value
+        value = _unseen_once(plain)
+        if room.get(plain.__name__) is plain:  # Pickles of a partial call look it up.
+            room[plain.__name__] = value
+    else:
+        return value
+    if own.startswith("geomdp") and "._" in own:
+        value.__module__ = home
+    return value
+
+
+def _hide_members(kind: type) -> None:
+    """Make the methods and properties unseen that users call, or that run when they do."""
+    for name, member in [*vars(kind).items()]:
+        if name == "__class__" or (name[0] == "_" and name[:2] != "__"):
+            continue
+        if isinstance(member, FunctionType):
+            setattr(kind, name, _unseen_once(member))
+        elif isinstance(member, classmethod | staticmethod):
+            setattr(kind, name, type(member)(_unseen_once(member.__func__)))
+        elif isinstance(member, property):
+            get, put, drop = map(_unseen_once, (member.fget, member.fset, member.fdel))
+            setattr(kind, name, property(get, put, drop, member.__doc__))
+
+
+def _unseen_once(call: Any) -> Any:
+    """Return a function of the package as an unseen one, and all else as it is."""
+    if not isinstance(call, FunctionType) or is_unseen(call):
+        return call
+    ours = call.__globals__.get("__name__", "").startswith("geomdp")
+    return unseen(call) if ours and call.__qualname__ not in HIDING_THEMSELVES else call
 
 
 def hide(error: BaseException) -> None:

@@ -18,6 +18,7 @@ depend on earlier outputs only at delta 0; otherwise fix them in advance.
 (0.0, 1.0)
 """
 
+from geomdp._ground.uncopied import public
 from geomdp.accounting._bookings import Booking, Protects
 from geomdp.accounting._budget import Budget
 from geomdp.accounting._compose import compose, compose_delta, rdp, split, zcdp
@@ -36,6 +37,4 @@ __all__ = [
     "rdp",
 ]
 
-# Pickles name this module, wherever a class is written.
-for _class in (Budget, Booking, Protects, LossDistribution):
-    _class.__module__ = __name__
+public(__name__)

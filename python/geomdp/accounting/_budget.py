@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from geomdp._ground import decimals, notebook, parameters
 from geomdp._ground.parameters import Integer, Real
-from geomdp._ground.uncopied import Uncopied, Withheld, unseen
+from geomdp._ground.uncopied import Uncopied, Withheld
 from geomdp._noise import exact_loss
 from geomdp._numerics import composition
 from geomdp.accounting._bookings import (
@@ -479,7 +479,6 @@ class Budget(Uncopied):
             )
         return +Counter({cost: int(cost > 0)})  # An infinite one is refused.
 
-    @unseen
     def release(
         self,
         mechanism: GeometricMechanism,

@@ -19,6 +19,7 @@ Polars and PyArrow. The results have the same keys, or the same index and name.
 6
 """
 
+from geomdp._ground.uncopied import public
 from geomdp.accuracy._conversions import (
     accuracy_to_epsilon,
     accuracy_to_scale,
@@ -45,3 +46,5 @@ __all__ = [
     "mean_absolute_error",
     "unbiased",
 ]
+
+public(__name__)

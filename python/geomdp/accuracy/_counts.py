@@ -7,13 +7,11 @@ from typing import Any
 
 from geomdp._ground import parameters
 from geomdp._ground.parameters import Integer, Real
-from geomdp._ground.uncopied import unseen
 from geomdp._inputs import labels
 from geomdp._noise import Noise, as_counts, as_noise, errors_of, limits
 from geomdp._numerics import one_count, tails
 
 
-@unseen
 def simultaneous_accuracy(
     mechanism: Noise,
     alpha: Real = 0.05,

@@ -7,7 +7,6 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from geomdp._ground import parameters
-from geomdp._ground.uncopied import unseen
 from geomdp._inputs import arrays, labels
 from geomdp._noise import Noise, as_counts, limits
 from geomdp._numerics import count_moments
@@ -15,7 +14,6 @@ from geomdp._numerics import count_moments
 Distribution: TypeAlias = Literal["censored", "truncated", "folded"]
 
 
-@unseen
 def bias(mechanism: Noise, counts: Any, *, distribution: Distribution = "censored") -> Any:
     """Return the expected noisy count minus the true count.
 
@@ -51,7 +49,6 @@ def bias(mechanism: Noise, counts: Any, *, distribution: Distribution = "censore
     return _moment(mechanism, counts, distribution, "bias")
 
 
-@unseen
 def variance(mechanism: Noise, counts: Any, *, distribution: Distribution = "censored") -> Any:
     """Return the variance of the noisy count, in units of squared counts.
 
@@ -67,7 +64,6 @@ def variance(mechanism: Noise, counts: Any, *, distribution: Distribution = "cen
     return _moment(mechanism, counts, distribution, "variance")
 
 
-@unseen
 def mean_absolute_error(
     mechanism: Noise, counts: Any, *, distribution: Distribution = "censored"
 ) -> Any:

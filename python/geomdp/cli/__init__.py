@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from geomdp._ground.uncopied import public
 from geomdp.cli._arguments import UsageError, parser
 from geomdp.cli._budget import BUDGET
 from geomdp.cli._count import COUNT
@@ -76,3 +77,6 @@ def _complain(why: object, code: int) -> int:
     line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in f"geomdp: error: {why}")
     print(line, file=sys.stderr)
     return code
+
+
+public(__name__)

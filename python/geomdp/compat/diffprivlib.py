@@ -19,7 +19,7 @@ import numpy as np
 
 from geomdp._ground import parameters
 from geomdp._ground.notebook import showable
-from geomdp._ground.uncopied import unseen
+from geomdp._ground.uncopied import public
 from geomdp._inputs import arrays
 from geomdp._inputs.arrays import Array
 from geomdp._kernel import core
@@ -112,7 +112,6 @@ class Geometric:
         """The distance at which the privacy loss is ``epsilon``."""
         return self._sensitivity
 
-    @unseen
     def randomise(self, value: Any) -> Any:
         """Return noisy counts.
 
@@ -148,7 +147,6 @@ class Geometric:
 
         return arrays.release(counts, None, noise)
 
-    @unseen
     def bias(self, value: Any) -> Any:
         """Return the expectation of the noisy count minus the count.
 
@@ -176,7 +174,6 @@ class Geometric:
         """
         return self._of_each(value, 0)
 
-    @unseen
     def variance(self, value: Any) -> Any:
         """Return the variance of the noisy count, in units of squared counts.
 
@@ -189,7 +186,6 @@ class Geometric:
         """
         return self._of_each(value, 1)
 
-    @unseen
     def mse(self, value: Any) -> Any:
         """Return the mean squared error: the variance plus the square of the bias.
 
@@ -420,3 +416,6 @@ def _register() -> None:
 
 # For `issubclass`, which reads no property of an instance; needs diffprivlib imported first.
 _register()
+
+
+public(__name__)

@@ -20,7 +20,7 @@ import numpy as np
 from geomdp._ground import decimals, parameters
 from geomdp._ground.extras import installed_by
 from geomdp._ground.notebook import showable
-from geomdp._ground.uncopied import unseen
+from geomdp._ground.uncopied import public, unseen
 from geomdp._noise import exact_loss
 from geomdp.mechanism import GeometricMechanism, saturating
 
@@ -262,3 +262,6 @@ def _with_our_noise(
 def _atom(measurement: dp.Measurement) -> str:
     """Return OpenDP's name for the type of a count."""
     return str(measurement.input_carrier_type).removeprefix("Vec<").removesuffix(">")
+
+
+public(__name__)

@@ -11,6 +11,7 @@ from typing import Any
 
 from geomdp._ground import decimals, parameters
 from geomdp._ground.parameters import Numbers
+from geomdp._ground.uncopied import public
 from geomdp._numerics import broadcast, tails
 
 __all__ = ["discrete_laplacian_scale_to_accuracy", "accuracy_to_discrete_laplacian_scale"]
@@ -72,3 +73,6 @@ def accuracy_to_discrete_laplacian_scale(accuracy: Numbers, alpha: Numbers) -> A
         ("alpha", alpha, parameters.significance),
         floats=True,
     )
+
+
+public(__name__)

@@ -9,7 +9,7 @@ import numpy as np
 import geomdp.accuracy
 from geomdp._ground import parameters
 from geomdp._ground.parameters import Integer, Real
-from geomdp._ground.uncopied import unseen
+from geomdp._ground.uncopied import public
 from geomdp.mechanism import GeometricMechanism
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
 ]
 
 
-@unseen
 def simple_geometric_mechanism(  # noqa: PLR0917 (SmartNoise's order)
     value: Any,
     epsilon: Real,
@@ -131,3 +130,6 @@ def accuracy_to_privacy_usage(accuracy: Any, alpha: Any, sensitivity: Any = 1) -
     return geomdp.accuracy.accuracy_to_epsilon(
         accuracy, alpha, sensitivity=sensitivity, method="ceiling"
     )
+
+
+public(__name__)

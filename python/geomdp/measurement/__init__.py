@@ -22,6 +22,7 @@ A type ``T`` is a numpy dtype (``np.int32``, ``"int32"``), a name with the size 
 
 from types import FunctionType
 
+from geomdp._ground.uncopied import published
 from geomdp.measurement import _domains, _geometric, _metrics, _pipeline, _transformations
 from geomdp.measurement._domains import AllDomain, VectorDomain, atom_domain, vector_domain
 from geomdp.measurement._geometric import make_base_geometric, make_geometric, then_geometric
@@ -76,9 +77,9 @@ __all__ = [
     "make_base_geometric",
 ]
 
-# Pickles name this module, wherever a class or function is written.
+# Pickles name this module, wherever a class or function is written, and all calls are unseen:
+# users have the private ones as functions of measurements.
 for _room in (_transformations, _domains, _geometric, _metrics, _pipeline):
     for _name, _value in list(vars(_room).items()):
         if isinstance(_value, type | FunctionType) and _value.__module__ == _room.__name__:
-            _value.__module__ = __name__
-            globals()[_name] = _value
+            globals()[_name] = published(_value, __name__)

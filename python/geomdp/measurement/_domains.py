@@ -10,7 +10,6 @@ import numpy as np
 
 from geomdp._ground import parameters
 from geomdp._ground.notebook import showable
-from geomdp._ground.uncopied import unseen
 from geomdp._inputs import arrays, columns, labels
 from geomdp.measurement import _types
 from geomdp.measurement._types import DType
@@ -24,7 +23,6 @@ class _Domain:
     def __class_getitem__(cls, parameter: Any) -> Self:
         return cls(parameter)  # type: ignore[call-arg]
 
-    @unseen
     def member(self, value: Any) -> bool:
         """Return whether a value is in the domain.
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from geomdp._ground import decimals, notebook, parameters
 from geomdp._ground.parameters import Integer, Real
-from geomdp._ground.uncopied import unseen
 from geomdp._numerics import composition
 from geomdp.measurement._domains import Domain
 from geomdp.measurement._metrics import MaxDivergence, Metric, rounded_up
@@ -58,7 +57,6 @@ class _Step:
     input_metric: Metric
     function: Callable[[Any], Any]
 
-    @unseen
     def invoke(self, arg: Any) -> Any:
         """Apply the function to data; for a measurement, the result is a release.
 

@@ -10,6 +10,7 @@ This module needs the extra ``tables``, and the library of your data, which may 
 reads.
 """
 
+from geomdp._ground.uncopied import public
 from geomdp.tables._answers.answers import Answers
 from geomdp.tables._columns.frames import release_columns
 from geomdp.tables._count.contributions import bound_contributions
@@ -49,9 +50,4 @@ __all__ = [
     "report",
 ]
 
-# Pickles name this module, wherever a class is written.
-for _class in (
-    *(Answers, ChosenLimit, Design, EmptyTableWarning, Hierarchy, NoisyGroups, NoisySumAndCount),
-    *(NoisyTable, NoisyTiers, Part, SumAndCount, Table, Top, Words),
-):
-    _class.__module__ = __name__
+public(__name__)

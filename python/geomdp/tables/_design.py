@@ -13,7 +13,6 @@ import numpy as np
 from geomdp import accounting, accuracy
 from geomdp._ground import identity, parameters
 from geomdp._ground.parameters import Bounds, Integer, Real
-from geomdp._ground.uncopied import unseen
 from geomdp._numerics import scatter
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 from geomdp.tables import plot
@@ -170,7 +169,6 @@ individual='patient', l0=2)
 
     __slots__ = ()
 
-    @unseen
     def count(
         self, data: Any, *, counts: Any = None, not_totals: Sequence[Any] | None = None
     ) -> Table:
@@ -230,7 +228,6 @@ individual='patient', l0=2)
         """
         return counting.count(layout.counting(self), data, counts, not_totals)
 
-    @unseen
     def sum(self, data: Any, column: str, *, bounds: Bounds | None = None) -> Table:
         """Bound the contribution of each individual, and sum a column over each cell.
 
@@ -287,7 +284,6 @@ individual='patient', l0=2)
         """
         return counting.count(layout.summing(self, column, bounds), data, column)
 
-    @unseen
     def sum_and_count(self, data: Any, column: str, *, bounds: Bounds) -> SumAndCount:
         """Bound contributions, and sum a column as well as count its records, for means.
 
@@ -715,7 +711,6 @@ individual='patient', l0=2)
         return {title: [row[place] for row in rows] for place, title in enumerate(of)}
 
 
-@unseen
 def count(
     data: Any,
     levels: Mapping[str, Levels] | Levels,

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from geomdp import accuracy
 from geomdp._ground import notebook, parameters
 from geomdp._ground.parameters import Integer, Real
-from geomdp._ground.uncopied import unseen
 from geomdp.tables._count import counting
 from geomdp.tables._count.contributions import sorted_by, starts
 from geomdp.tables._design import Design
@@ -149,7 +148,6 @@ class ChosenLimit:
         )
 
 
-@unseen
 def choose_limit(  # numpydoc ignore=PR02
     design: Design,
     data: Any,

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from geomdp._ground import parameters
 from geomdp._ground.extras import installed_by
 from geomdp._ground.parameters import Bounds
-from geomdp._ground.uncopied import unseen
+from geomdp._ground.uncopied import public, unseen
 from geomdp._inputs.columns import Nulls, only
 from geomdp.keyed import Release, ReleaseKey
 from geomdp.mechanism import GeometricMechanism, as_mechanism
@@ -47,7 +47,6 @@ with installed_by("geomdp[dask]"):
 __all__ = ["count", "sum", "choose_limit", "release_columns", "release"]
 
 
-@unseen
 def count(design: Design, frame: dd.DataFrame, *, counts: str | None = None) -> Table:
     """Bound the contributions of each individual, and count the records of each cell.
 
@@ -96,7 +95,6 @@ def count(design: Design, frame: dd.DataFrame, *, counts: str | None = None) -> 
     return _table(counting(design), frame, counts)
 
 
-@unseen
 def sum(  # noqa: A001
     design: Design, frame: dd.DataFrame, column: str, *, bounds: Bounds | None = None
 ) -> Table:
@@ -132,7 +130,6 @@ def sum(  # noqa: A001
     return _table(summing(design, column, bounds), frame, column)
 
 
-@unseen
 def choose_limit(
     design: Design, frame: dd.DataFrame, limit: Limit, **options: Unpack[Options]
 ) -> ChosenLimit:
@@ -200,7 +197,6 @@ def _counted(
     return library, (at, sizes)
 
 
-@unseen
 def release_columns(
     frame: dd.DataFrame,
     mechanisms: Mapping[str, GeometricMechanism],
@@ -280,7 +276,6 @@ def release_columns(
     return Release(noisy, held.wipe)
 
 
-@unseen
 def release(array: da.Array, mechanism: GeometricMechanism) -> Release[da.Array]:
     """Release an array of counts.
 
@@ -412,6 +407,7 @@ def _tallied(part: Any, design: Design, counts: Any, tally: Any) -> Any:
     return tally(design, part, counts)[2]
 
 
+@unseen
 def _of_types(part: Any, types: dict[str, Any]) -> Any:
     """Refuse other types: equal ids would go to different partitions, and noise follows types."""
     for name, found in part.dtypes.items():
@@ -423,6 +419,7 @@ def _of_types(part: Any, types: dict[str, Any]) -> Any:
     return part
 
 
+@unseen
 def _repeated(rows: Any) -> Any:
     return rows.duplicated()
 
@@ -452,3 +449,6 @@ def _release_block(
             mechanism, counts, places, name="counts", part=True, threads=1
         )
     return noisy
+
+
+public(__name__)

@@ -24,7 +24,7 @@ import numpy as np
 from geomdp import accuracy as _accuracy
 from geomdp._ground import parameters
 from geomdp._ground.parameters import Integer, Real
-from geomdp._ground.uncopied import unseen
+from geomdp._ground.uncopied import public
 from geomdp._noise import as_counts, limits
 from geomdp.distribution import CensoredGeometric
 from geomdp.mechanism import GeometricMechanism
@@ -50,7 +50,6 @@ _STEEP = 20
 _UNSEEN = Fraction(1, 200)
 
 
-@unseen
 def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the probability of each noisy count, for one or more true counts.
 
@@ -305,3 +304,6 @@ def _epsilons(epsilons: Any, between: int) -> tuple[list[Fraction], Floats]:
 def _check_number(name: str, series: Any) -> None:
     if not 1 <= len(series) <= len(_COLOURS):
         raise ValueError(f"{len(series)} {name} are not accepted: give from 1 to {len(_COLOURS)}")
+
+
+public(__name__)

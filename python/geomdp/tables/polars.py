@@ -7,7 +7,7 @@ once. :func:`geomdp.tables.release_columns` takes a lazy frame, and collects it.
 from __future__ import annotations
 
 from geomdp._ground.extras import installed_by
-from geomdp._ground.uncopied import Withheld, unseen
+from geomdp._ground.uncopied import Withheld, public
 from geomdp._inputs.columns import Nulls
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 
@@ -33,7 +33,6 @@ class SeriesNamespace(Withheld):
     def __init__(self, series: pl.Series) -> None:
         self._series = series
 
-    @unseen
     def release(
         self,
         mechanism: GeometricMechanism,
@@ -62,3 +61,6 @@ class SeriesNamespace(Withheld):
         """
         noise = as_mechanism(mechanism)
         return noise.release(self._series, nulls=nulls, threads=threads)
+
+
+public(__name__)

@@ -14,7 +14,7 @@ from typing import Any
 
 from geomdp._ground import parameters
 from geomdp._ground.extras import installed_by
-from geomdp._ground.uncopied import unseen
+from geomdp._ground.uncopied import public, unseen
 from geomdp._inputs.columns import Nulls
 from geomdp.keyed import Release, ReleaseKey
 from geomdp.mechanism import GeometricMechanism
@@ -163,7 +163,7 @@ def _wipe(keeper: Any) -> None:
 def _map(dataset: ray.data.Dataset, function: Any, **arguments: Any) -> ray.data.Dataset:
     """Return the dataset with a function applied to each block."""
     return dataset.map_batches(
-        function,
+        unseen(function),
         batch_size=None,
         batch_format="pyarrow",
         zero_copy_batch=True,
@@ -208,7 +208,6 @@ def _repeated(groups: pa.Table) -> pa.Table:
     return groups.filter(pc.greater(groups["count()"], 1))[:1]
 
 
-@unseen
 def _release_columns(
     block: pa.Table,
     keeper: Any,
@@ -229,3 +228,6 @@ def _release_columns(
         )
     finally:
         key.wipe()
+
+
+public(__name__)

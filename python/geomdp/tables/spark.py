@@ -22,7 +22,7 @@ import numpy as np
 from geomdp._ground import parameters
 from geomdp._ground.extras import installed_by
 from geomdp._ground.parameters import Bounds, Integer
-from geomdp._ground.uncopied import unseen
+from geomdp._ground.uncopied import public, unseen
 from geomdp._inputs.columns import Nulls, narwhals, only
 from geomdp.keyed import Release, ReleaseKey
 from geomdp.mechanism import GeometricMechanism
@@ -47,7 +47,6 @@ with installed_by("geomdp[spark]"):
 __all__ = ["count", "sum", "choose_limit", "release_columns", "bound_contributions"]
 
 
-@unseen
 def count(design: Design, frame: DataFrame, *, counts: str | None = None) -> Table:
     """Bound the contributions of each individual, and count the records of each cell.
 
@@ -100,7 +99,6 @@ def count(design: Design, frame: DataFrame, *, counts: str | None = None) -> Tab
     return _table(counting(design), frame, counts)
 
 
-@unseen
 def sum(  # noqa: A001
     design: Design, frame: DataFrame, column: str, *, bounds: Bounds | None = None
 ) -> Table:
@@ -135,7 +133,6 @@ def sum(  # noqa: A001
     return _table(summing(design, column, bounds), frame, column)
 
 
-@unseen
 def choose_limit(
     design: Design, frame: DataFrame, limit: Limit, **options: Unpack[Options]
 ) -> ChosenLimit:
@@ -197,12 +194,11 @@ def _counted(
             yield RecordBatch.from_arrays(columns, ["row", "n"])
 
     kind = "array<long>" if empty[0].dtype == object else "long"
-    found = picked.mapInArrow(counted, f"row {kind}, n long").toArrow()
+    found = picked.mapInArrow(unseen(counted), f"row {kind}, n long").toArrow()
     at, sizes = (found.column(name).to_numpy() for name in ("row", "n"))
     return library, (received(at), sizes)
 
 
-@unseen
 def release_columns(
     frame: DataFrame,
     mechanisms: Mapping[str, GeometricMechanism],
@@ -290,7 +286,7 @@ def release_columns(
             batches, mechanisms, ids, part=True, names=names, nulls=nulls, threads=1
         )
 
-    noisy = placed.mapInArrow(noise, frame.schema)
+    noisy = placed.mapInArrow(unseen(noise), frame.schema)
     # Destroys once, however often it is called.
     end = ExitStack()
     end.callback(broadcast.destroy, blocking=True)
@@ -298,7 +294,6 @@ def release_columns(
     return Release(noisy, end.close)
 
 
-@unseen
 def bound_contributions(
     frame: DataFrame,
     individual: str | tuple[str, ...],
@@ -356,7 +351,7 @@ def bound_contributions(
             yield RecordBatch.from_arrays([*batch.columns, *random], [*places, *drawn])
 
     schema = [*placed.schema.fields, *(StructField(name, LongType()) for name in drawn)]
-    rows = placed.mapInArrow(draw, StructType(schema))
+    rows = placed.mapInArrow(unseen(draw), StructType(schema))
     rows = _within(rows, people, [*keys, *drawn[2:]], l0, linf)
     return rows.select(*places).toDF(*names)
 
@@ -403,3 +398,6 @@ def _placed(frame: DataFrame) -> tuple[list[str], list[str], DataFrame]:
     names = frame.columns
     places = [str(place) for place in range(len(names))]
     return names, places, frame.toDF(*places)
+
+
+public(__name__)

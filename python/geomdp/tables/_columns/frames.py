@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from geomdp._ground.uncopied import unseen
 from geomdp._inputs.arrays import Array
 from geomdp._inputs.columns import Nulls, check_nulls, collected, noisy_columns
 from geomdp.mechanism import GeometricMechanism, as_mechanism
@@ -14,7 +13,6 @@ Column = TypeVar("Column")
 Frame = TypeVar("Frame")
 
 
-@unseen
 def release_columns(
     frame: Any,
     mechanisms: Mapping[Any, GeometricMechanism],

@@ -22,7 +22,6 @@ Frame = TypeVar("Frame")
 _Ints: TypeAlias = NDArray[np.int64]
 
 
-@unseen
 def bound_contributions(
     frame: Frame,
     individual: Any,
@@ -101,11 +100,10 @@ def bound_contributions(
             _ids.check_type(each, str(known[each]))
         # A filter or slice that Polars moves before the draw would change it.
         moved = {f"{kind}_pushdown": False for kind in ("predicate", "projection", "slice")}
-        return cast(Frame, frame.map_batches(bound, schema=known, **moved))
+        return cast(Frame, frame.map_batches(unseen(bound), schema=known, **moved))
     return cast(Frame, bound(frame))
 
 
-@unseen
 def _bound(
     frame: Any, who: tuple[Any, ...], l0: int, linf: int, cells: Sequence[Any] | None
 ) -> Any:

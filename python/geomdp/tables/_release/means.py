@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from geomdp._ground import decimals, notebook, parameters
 from geomdp._ground.parameters import Real
-from geomdp._ground.uncopied import Withheld, unseen
+from geomdp._ground.uncopied import Withheld
 from geomdp.tables._answers.selection import Columns
 from geomdp.tables._release import steps
 from geomdp.tables._release.bundles import Bundle, paths_of
@@ -42,7 +42,6 @@ class SumAndCount(Withheld):
     def __init__(self, sums: Table, counts: Table, bounds: tuple[int, int]) -> None:
         self._sums, self._counts, self._bounds = sums, counts, bounds
 
-    @unseen
     def release(
         self,
         *,

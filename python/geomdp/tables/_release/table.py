@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from geomdp._ground import notebook, parameters
 from geomdp._ground.parameters import Bounds, Integer, Real
-from geomdp._ground.uncopied import unseen
 from geomdp.mechanism import GeometricMechanism
 from geomdp.tables._columns import native
 from geomdp.tables._columns.native import Library
@@ -64,7 +63,6 @@ class Table(Searched):
         self._count_id = count_id
 
     @property
-    @unseen
     def frame(self) -> Any:
         """The exact counts, in the library of the data. This frame does show and pickle them."""
         design = self._design
@@ -72,7 +70,6 @@ class Table(Searched):
         columns[design.name] = design._shown(self._nodes())
         return native.made(columns, self._library)
 
-    @unseen
     def _nodes(self) -> NDArray[np.int64]:
         """Return the exact counts as an array with an axis for each column; secret.
 
@@ -130,7 +127,6 @@ class Table(Searched):
         bounds: Bounds | None = None,
         **publishing: Unpack[Publishing],
     ) -> NoisyTiers: ...
-    @unseen
     def release(  # numpydoc ignore=PR02
         self,
         mechanism: GeometricMechanism | None = None,

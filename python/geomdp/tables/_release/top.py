@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from geomdp._ground import decimals, parameters
 from geomdp._ground.notebook import many
 from geomdp._ground.parameters import Integer, Real
-from geomdp._ground.uncopied import Withheld, unseen
+from geomdp._ground.uncopied import Withheld
 from geomdp._noise import errors_of, exact_loss
 from geomdp.mechanism import GeometricMechanism, as_mechanism, top_among
 from geomdp.tables._columns.native import Coded, Library
@@ -220,7 +220,6 @@ class Searched(Withheld):
     _occupied: tuple[NDArray[np.int64], NDArray[np.int64]]
     _count_id: str | None
 
-    @unseen
     def top(
         self,
         k: Integer,

@@ -16,9 +16,9 @@ as you like, and a record costs epsilon only once, however long the stream runs.
 >>> folder.cleanup()
 """
 
+from geomdp._ground.uncopied import public
 from geomdp.tables.streams._stream import Stream
 
 __all__ = ["Stream"]
 
-# Pickles name this module, wherever a class is written.
-Stream.__module__ = __name__
+public(__name__)

@@ -16,7 +16,6 @@ from geomdp import accounting, accuracy
 from geomdp._ground import parameters
 from geomdp._ground.notebook import many, showable
 from geomdp._ground.parameters import Integer, Real
-from geomdp._ground.uncopied import unseen
 from geomdp._numerics import composition
 from geomdp.accounting._bookings import Protects
 from geomdp.accounting._budget import as_budget, book_table
@@ -217,7 +216,6 @@ class Stream:
         """The number of steps that are released, and the next step."""
         return self._file.released()[0]
 
-    @unseen
     def release(self, step: Integer, counts_so_far: Any) -> dict[Span, Any]:
         """Publish the nodes that close at a step, and return them.
 
