@@ -294,6 +294,28 @@ class Tables:
         noisy = engine.tabulate(Design({"word": letters}), frame).release(epsilon=1, at_least=140)
         assert {"a", "news", "weather"} <= {*noisy.to_dict()}
 
+    def test_bins_are_those_of_one_machine(self, engine: Engine) -> None:
+        """Of integers, floats and dates, with and without ends, nulls among them."""
+        rows = np.arange(600)
+        days = [DAY + datetime.timedelta(int(n)) for n in rows % 30]
+        records = pa.table(
+            {
+                "age": pa.array(rows % 101 - 5, mask=rows % 9 == 0),
+                "euros": pa.array(rows / 7, mask=rows % 8 == 0),
+                "day": days,
+            }
+        )
+        labels, frame = ["a", "b", "c"], engine.frame(records)
+        cuts = {"age": [18, 65], "euros": [0.5, 9.25], "day": [DAY, days[20]]}
+        for design in (
+            *(Design({name: labels}, bins={name: each}, other="x") for name, each in cuts.items()),
+            Design(dict.fromkeys(cuts, labels), bins=cuts),
+            Design({"age": ["adult"]}, bins={"age": [18, 65]}),
+        ):
+            found, wanted = engine.tabulate(design, frame), design.count(records)
+            assert (found._nodes() == wanted._nodes()).all()
+            assert found._nodes().sum() > 100
+
     def test_sums_are_those_of_one_machine(self, engine: Engine) -> None:
         """With values below 0 and null, and limits that cut nothing but single values."""
         rows = np.arange(1000)

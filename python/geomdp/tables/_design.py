@@ -83,6 +83,13 @@ class Design(Searchable, Layout):
         records than a table without this column, so :meth:`NoisyTable.combine` and other questions
         of two releases refuse the pair. They accept it if the column has `other`, or if you say
         here that it leaves out none.
+    bins : mapping of column names to sequences, optional
+        The cut points of columns whose levels are labels of bins, such as ``{"age": [18, 65]}`` for
+        the levels ``["under 18", "18 to 64", "65 and over"]``: increasing numbers, dates or times,
+        of which each begins a bin that ends before the next one. With one cut point fewer than
+        there are levels, the first and the last bin have no end, so every value is in one of them;
+        with one more, values below the first cut point and from the last one on are other values.
+        Nulls and NaN are in no bin.
     margins : label, or mapping of column names to labels
         To release sums in addition to all combinations of levels: the label of the rows that sum
         over a column, for each column or for those of the mapping. These sums have noise of their

@@ -274,7 +274,7 @@ def _viewed(design: Layout, columns: Sequence[Any]) -> list[Any]:
     for place, who in enumerate(ids.columns(design.individual), size):
         views[place] = ids.checked(who, columns[place])
     for (axis, name), each in zip(design._axes.reads, views, strict=False):
-        check_levels(f"levels of {name!r}", each, axis.typed)
+        check_levels(f"levels of {name!r}", each, axis.values)
     return views
 
 
@@ -311,7 +311,7 @@ def _cells(
         numbers = None if axis.several else plain_integers(own[0])
         at = None if numbers is None else axis.of_integers(numbers)
         if at is None:
-            items: Any = [items_of(series, axis.typed) for series in own]
+            items: Any = [items_of(series, axis.values) for series in own]
             items = map(naming.path, zip(*items, strict=True)) if axis.several else items[0]
             at = axis.of_items(items, size)
         places.append(at)

@@ -17,6 +17,7 @@ from geomdp._ground import parameters
 from geomdp.tables._columns import levels as _levels
 from geomdp.tables._columns.native import Coded
 from geomdp.tables._facts import naming
+from geomdp.tables._facts.bins import Bins
 from geomdp.tables._facts.hierarchy import Hierarchy
 from geomdp.tables._facts.rules import Rule
 from geomdp.tables._math.products import Block
@@ -59,6 +60,8 @@ class Axis:
         Whether it is an axis of chosen tables, where a sum over it is no level that answers list.
     hierarchy : Hierarchy or None
         The tree that it was made from.
+    bins : Bins or None
+        Where the levels of a list begin and end.
     rule : Rule or None
         What states its levels, of a :class:`RuleAxis`.
 
@@ -77,6 +80,7 @@ class Axis:
         chosen: bool = False,
         shares: Any = None,
         columns: tuple[str, ...] | None = None,
+        bins: Any = None,
     ) -> None:
         self.label, self.hierarchy = label, levels if isinstance(levels, Hierarchy) else None
         self.other, self.margin, self.complete = list(other), bool(margin), complete
@@ -121,6 +125,13 @@ class Axis:
                 parents[1:] = 0
                 items, self.shown = [items[-1], *items[:-1]], np.append(self.shown[1:], 0)
             self.nodes, self.tree = items, Tree(parents)
+        self.bins: Bins | None = None
+        if bins is not None:
+            if self.hierarchy is not None:
+                raise ValueError(
+                    f"bins of {label!r} are not accepted for a hierarchy: give a list of levels"
+                )
+            self.bins = Bins(label, bins, len(items) - len(other) - len(margin))
         self.shares = (
             self._even if shares is None else _shares(f"shares of {label!r}", shares, self.depths)
         )
@@ -164,6 +175,16 @@ class Axis:
     def typed(self) -> list[Any]:
         """Levels that have the type of all, in the precision of all."""
         return self.cells
+
+    @property
+    def values(self) -> list[Any]:
+        """What has the type of the data: levels, or the cut points of bins."""
+        return self.cuts or self.typed
+
+    @property
+    def cuts(self) -> list[Any]:
+        """The cut points of bins; none of other levels."""
+        return [] if self.bins is None else self.bins.cuts
 
     @property
     def examples(self) -> list[Any]:
@@ -280,6 +301,8 @@ class Axis:
 
     def of_items(self, items: Iterable[Any], size: int) -> NDArray[Any]:
         """Return the place among what is counted of each item of the data, or that of others."""
+        if self.bins is not None:
+            return self._inside(np.fromiter(map(self.bins.place, items), np.int64, size))
         return np.fromiter(map(self.cell_places.get, items, repeat(self.outside)), np.int64, size)
 
     @cached_property
@@ -303,12 +326,19 @@ class Axis:
 
         A million look-ups in a dict take ten times as long.
         """
+        if self.bins is not None:
+            found = self.bins.of_integers(values)
+            return None if found is None else self._inside(found)
         if self._from_least is None:
             return None
         least, places = self._from_least
         # Those below the least are above all others.
         beyond = (values - least).view(np.uint64)
         return places[np.minimum(beyond, np.uint64(places.size - 1))]
+
+    def _inside(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return places of bins, with that of other records where there is none."""
+        return np.where(places < 0, self.outside, places)
 
     @property
     def _starts(self) -> list[int]:

@@ -157,8 +157,13 @@ def _has_all(axis: Axis) -> bool:
 
 
 def _same_levels(one: Axis, other: Axis) -> bool:
-    """Whether two columns have the same levels, in any order, and the same for other records."""
+    """Whether two columns have the same levels, in any order, and the same for other records.
+
+    Levels that are bins have the same cut points, and their order.
+    """
     if one.rule is not None or other.rule is not None:
         return one.rule == other.rule and one.other == other.other
     cells = one.cells, other.cells
+    if one.cuts != other.cuts or (one.cuts and cells[0] != cells[1]):
+        return False
     return one.other == other.other and (cells[0] == cells[1] or {*cells[0]} == {*cells[1]})

@@ -489,6 +489,7 @@ def _axis(axis: Any) -> dict[str, Any]:
         "levels": _encoded(axis.given),
         "other": _encoded(axis.other),
         "complete": axis.complete,
+        "bins": _encoded(axis.cuts),
         "margin": _encoded(axis.nodes[: axis.margin]),
         "shares": shares,
     }

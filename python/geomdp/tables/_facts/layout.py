@@ -71,6 +71,7 @@ class Layout:
         name: str = "count",
         other: Any = None,
         complete: Any = (),
+        bins: Mapping[str, Sequence[Any]] | None = None,
         margins: Any = None,
         shares: Mapping[str, Sequence[Real]] | None = None,
         tables: Any = None,
@@ -122,7 +123,13 @@ class Layout:
         others = _labels("other", other, list(given))
         known = _complete("complete", complete, list(given), others)
         sums, parts = _margins(margins, list(given), named=tables is None)
-        own = _by_column(shares, list(given))
+        own, cuts = (
+            _by_column(what, each, list(given), items)
+            for what, each, items in (
+                ("shares", shares, "shares by depth"),
+                ("bins", bins, "cut points"),
+            )
+        )
         if tables is not None:
             _check_lists(given)
             _chosen.check_shares(parts, own, given)
@@ -139,6 +146,7 @@ class Layout:
                 chosen=tables is not None,
                 shares=parts.get(label),
                 columns=columns.get(label),
+                bins=cuts.get(label),
             )
             for label, items in given.items()
         )
@@ -335,7 +343,8 @@ class Layout:
 
         """
         given = self._arguments()
-        known = given.get("shares", {}) | _by_column(shares, [axis.label for axis in self._axes])
+        labels = [axis.label for axis in self._axes]
+        known = given.get("shares", {}) | _by_column("shares", shares, labels, "shares by depth")
         return type(self)(**(given | {"shares": known}))
 
     def _arguments(self) -> dict[str, Any]:
@@ -345,6 +354,7 @@ class Layout:
             "levels": levels if self._by_columns else levels["level"],
             "other": {axis.label: axis.other[0] for axis in self._axes if axis.other},
             "complete": tuple(axis.label for axis in self._axes if axis.complete),
+            "bins": {axis.label: axis.cuts for axis in self._axes if axis.cuts},
             "margins": {
                 axis.label: axis.nodes[0]
                 for axis in self._axes
@@ -730,7 +740,7 @@ def completed(layout: _Made, columns: Any) -> _Made:
 def named(layout: Layout, label: str) -> Layout:
     """Return this design of one unnamed column, with this name for it."""
     given = layout._arguments()
-    for key in ("other", "margins", "shares"):
+    for key in ("other", "bins", "margins", "shares"):
         if key in given:
             [given[key]] = ({label: item} for item in given[key].values())
     if "complete" in given:
@@ -793,7 +803,7 @@ def united(one: Layout, other: Layout) -> Layout:
     axes = {axis.label: axis for axis in one._axes}
     more = {axis.label: axis for axis in other._axes}
     for label in axes.keys() & more.keys():
-        if axes[label].given != more[label].given:
+        if axes[label].given != more[label].given or axes[label].cuts != more[label].cuts:
             raise ValueError(
                 f"other has other levels of {label!r}: give a release with the same, in their order"
             )
@@ -847,6 +857,7 @@ def _of_tables(
         {label: whole[label].given for label in order},
         other={label: x.other[0] for label, x in whole.items() if x.other},
         complete=tuple(label for label, x in whole.items() if x.complete),
+        bins={label: x.cuts for label, x in whole.items() if x.cuts},
         margins={x.label: x.nodes[0] for x in axes if x.margin and x.nodes[0] is not None},
         tables=list(dict.fromkeys(tables)),
         **facts(layout),
@@ -930,15 +941,14 @@ def _margins(
     return sums, parts
 
 
-def _by_column(shares: Any, labels: list[str]) -> dict[str, Any]:
-    """Return the shares of each column that has some."""
-    if shares is None:
+def _by_column(name: str, value: Any, labels: list[str], items: str) -> dict[str, Any]:
+    """Return the items of each column that has some."""
+    if value is None:
         return {}
-    if not isinstance(shares, Mapping):
-        wanted = "a mapping of column names to shares by depth"
-        raise TypeError(parameters.foreign("shares", shares, wanted))
-    of = "the table, for shares="
-    return {only(_label(key), labels, of): each for key, each in shares.items()}
+    if not isinstance(value, Mapping):
+        raise TypeError(parameters.foreign(name, value, f"a mapping of column names to {items}"))
+    of = f"the table, for {name}="
+    return {only(_label(key), labels, of): each for key, each in value.items()}
 
 
 def _text(value: Any) -> str:

@@ -35,6 +35,7 @@ _KEPT = frozenset(
             "other",
         ),
         *("outside", "pairs", "paths", "rooms", "rule", "several", "shares", "size", "typed"),
+        *("bins", "cuts", "values"),
     )
 )
 
@@ -61,12 +62,14 @@ class RuleAxis(Axis):
         chosen: bool = False,
         shares: Any = None,
         columns: tuple[str, ...] | None = None,
+        bins: Any = None,
     ) -> None:
-        self.label, self.columns, self.rule = label, (label,), rule
+        self.label, self.columns, self.rule, self.bins = label, (label,), rule, None
         for what, given in (
             ("margins", len(margin) > 0),
             ("shares", shares is not None),
             ("several columns", columns is not None),
+            ("bins", bins is not None),
         ):
             if given:
                 raise ValueError(

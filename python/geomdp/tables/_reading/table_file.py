@@ -391,7 +391,8 @@ def _design(contents: Contents) -> Design:
         parts = _fractions(each["part"] for each in facts["tables"])
         keys = [tuple(map(_column, each["columns"])) for each in facts["tables"]]
         given["tables"] = dict(zip(keys, parts, strict=True))
-    given |= {"margins": labels["margin"], "complete": complete, "shares": shares}
+    bins = {x: _decoded(each["bins"]) for x, each in facts["axes"].items() if each.get("bins")}
+    given |= {"margins": labels["margin"], "complete": complete, "shares": shares, "bins": bins}
     made = Design(levels, other=labels["other"], **given)
     if {axis.label: [*axis.shares] for axis in made._axes} != stated:
         raise ValueError("it has columns or shares of another form")

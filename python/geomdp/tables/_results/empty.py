@@ -67,7 +67,7 @@ class EmptyTableWarning(UserWarning):
 def types(axes: Sequence[Axis]) -> str:
     """Return what the columns of records have to be, to equal the levels."""
     return ", ".join(
-        f"{' and '.join(map(repr, axis.columns))} {_WORDS[_levels.type_of(axis.typed)]}"
+        f"{' and '.join(map(repr, axis.columns))} {_WORDS[_levels.type_of(axis.values)]}"
         for axis in axes
     )
 
