@@ -6,6 +6,7 @@ import itertools
 import os
 import stat
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -367,3 +368,16 @@ def test_a_page_has_counts_of_any_size(tmp_path: Path) -> None:
     held = (tmp_path / "x.html").read_text()
     assert all(f",{each}%0D%0A" in held for each in counts)
     assert all(f"<td>{max(each, 0):,}<td>" in held for each in counts)
+
+
+@pytest.mark.parametrize("name", ["at_least", "named", "padded", "tier", "count_id", "bounds", "x"])
+def test_what_a_release_does_not_take_is_refused_by_name_before_it_is_paid(name: str) -> None:
+    """`named` was taken by a table, `padded` and `at_least` were ignored by the largest cells."""
+    budget = Budget(1)
+    releases: list[Any] = [PAIR.release, partial(FLAT.top, 1)]
+    if name not in ("at_least", "bounds"):
+        releases.append(FLAT.release)
+    for release in releases:
+        with pytest.raises(TypeError, match=f"^{name} is not accepted by this release: give any"):
+            release(epsilon=1, budget=budget, **{name: 3})
+    assert not budget.spent

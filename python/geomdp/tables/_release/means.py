@@ -62,7 +62,8 @@ class SumAndCount(Withheld):
             best (``docs/proofs.md``, lemma 14e).
         **publishing
             As in :meth:`Table.release`; `save` is a mapping of ``"sums"`` and ``"counts"`` to a
-            file for each, and `corrects` a NoisySumAndCount.
+            file for each, and `corrects` a NoisySumAndCount. There is no `at_least`: the sum of
+            a cell that a threshold on its count left out would have no row.
 
         Returns
         -------
@@ -85,7 +86,7 @@ class SumAndCount(Withheld):
         total = parameters.read(parameters.loss("epsilon", epsilon))
         wanted = "a number above 0 and below 1"
         part = Fraction(parameters.in_range("share", share, wanted, lambda x: 0 < x < 1))
-        how: dict[str, Any] = dict(publishing)
+        how = steps.only(publishing)
         old, save = how.pop("corrects", None), how.pop("save", None)
         if not isinstance(old, NoisySumAndCount | None):
             wanted = "the release of a sum and a count that this one replaces"

@@ -73,6 +73,15 @@ class Publishing(TypedDict, total=False):  # numpydoc ignore=PR02
     about: Mapping[str, str] | None
 
 
+def only(publishing: Publishing) -> dict[str, Any]:
+    """Return the arguments of publishing, or refuse any other, which nothing else would name."""
+    known = list(Publishing.__annotations__)
+    for name in publishing:
+        if name not in known:
+            raise TypeError(f"{name} is not accepted by this release: give any of {known}")
+    return dict(publishing)
+
+
 class Release(NamedTuple):
     """The public facts of a release that is about to be made."""
 

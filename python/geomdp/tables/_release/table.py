@@ -231,7 +231,7 @@ class Table(Searched):
                 "them with epsilon"
             )
         design = self._design if shares is None else self._design.with_shares(shares)
-        how: dict[str, Any] = {**publishing, "bounds": bounds, "count_id": self._count_id}
+        how = steps.only(publishing) | {"bounds": bounds, "count_id": self._count_id}
         if tiers is not None:
             given = mechanism, epsilon, at_least, rest, people
             if any(each is not None for each in given):

@@ -268,7 +268,7 @@ class Searched(Withheld):
                 f"a column named {RANK!r} is not accepted, since that is the column of ranks: "
                 "rename it"
             )
-        how: dict[str, Any] = dict(publishing)
+        how = _release.only(publishing)
         mechanisms = {design.blocks[-1]: mechanism}
         given = _release.planned(design, mechanisms, count_id=self._count_id, named=number, **how)
         known = design, mechanisms, given.label, self._library
