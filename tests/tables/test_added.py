@@ -138,6 +138,25 @@ def test_each_estimate_has_the_variance_of_all_noises(name: str) -> None:
     assert load.lost == sum(each._workload.lost for each in found)
 
 
+def test_tables_are_weighed_by_the_noise_of_all_sites() -> None:
+    """One site gave its totals a fifth of epsilon, and the other four fifths of a greater one."""
+    one, two = (
+        sites(Design({"ward": ["A", "B"]}, margins=("all", share)), [epsilon])[0]
+        for share, epsilon in (("1/5", "0.5"), ("4/5", 1))
+    )
+    whole = one.plus(two)
+    total, cell = (
+        sum(0.5 / math.sinh(float(each.mechanisms[block].rate) / 2) ** 2 for each in (one, two))
+        for block in ((0,), (1,))
+    )
+    [asked] = whole._asked_rows()
+    [source] = asked.sources
+    assert source.errors([0]).variances[0] == pytest.approx(1 / (1 / total + 1 / (2 * cell)))
+    noisy = whole.frame["count"].tolist()
+    wanted = (noisy[2] / total + (noisy[0] + noisy[1]) / (2 * cell)) / (1 / total + 0.5 / cell)
+    assert whole.total(alpha=None)["estimate"][0] == pytest.approx(wanted)
+
+
 @pytest.mark.parametrize("name", DESIGNS)
 def test_a_sum_is_the_same_in_any_order_and_from_any_file(name: str, tmp_path: Path) -> None:
     one, two, three = sites(DESIGNS[name])

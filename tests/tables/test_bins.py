@@ -108,9 +108,22 @@ class Odd:
 
 
 def test_no_value_of_the_data_is_an_error() -> None:
-    odd = [Odd(), "70", b"7", [], (1,), DAY, Decimal("sNaN"), Decimal("NaN"), math.nan, None, 1j]
+    odd: list[Any] = [
+        Odd(),
+        "70",
+        b"7",
+        [],
+        (1,),
+        DAY,
+        Decimal("sNaN"),
+        Decimal("NaN"),
+        math.nan,
+        None,
+        1j,
+    ]
     frame = pd.DataFrame({"age": pd.Series([*odd, 20, 20.5, Decimal(70)], dtype=object)})
     assert counted(OPEN, frame) == [0, 2, 1, len(odd)]
+    assert {OPEN._axes[0].bins.place(item) for item in odd} == {-1}
     for kind, message in (("str", "text"), ("datetime64[us]", "times"), ("bool", None)):
         values = pd.DataFrame({"age": pd.Series([1, 20], dtype="int64").astype(kind)})
         if message is None:
