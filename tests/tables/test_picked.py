@@ -1,5 +1,6 @@
 """Answers about groups that reached a threshold: intervals that allow for the choice of rows."""
 
+import json
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -259,6 +260,50 @@ def test_files_keep_a_public_total(ending: str, tmp_path: Path) -> None:
         assert isinstance(read, NoisyGroups)
         assert read.percent("w").equals(known.percent("w"))
         assert read.total()["upper"].tolist() == [95]
+
+
+def test_a_page_states_a_public_total_and_a_file_with_other_totals_is_refused(
+    tmp_path: Path,
+) -> None:
+    table = Design({"w": ["a", "b"]}).count(pd.DataFrame({"w": ["a"] * 90}))
+    known = table.release(epsilon=1, at_least=30).with_totals(95)
+    known.save(tmp_path / "x.html")
+    stated = "The total, 95 with the rows that are not shown, is public"
+    assert stated in (tmp_path / "x.html").read_text()
+    known.save(tmp_path / "x.csv")
+    description = tmp_path / "x.csv.json"
+    said = json.loads(description.read_text())
+    [total] = said["geomdp"]["totals"]
+    assert total == {"depths": [0], "counts": [95]}
+    for others in (
+        [total, total],
+        [{"depths": [1], "counts": [95, 0]}],
+        [{"depths": [1], "counts": [95]}],
+        [{"depths": [0], "counts": [95, 0]}],
+        [{"depths": [0], "counts": [-1]}],
+        [{"depths": [0, 0], "counts": [95]}],
+    ):
+        said["geomdp"]["totals"] = others
+        description.write_text(json.dumps(said))
+        with pytest.raises(ValueError, match="totals"):
+            geomdp.read(tmp_path / "x.csv")
+
+
+def test_a_mean_takes_a_table_of_sums_and_groups_of_counts() -> None:
+    """And a sum of releases is a table, too."""
+    design = Design({"shop": ["a", "b", "c"]})
+    bills = pd.DataFrame({"shop": ["a"] * 900 + ["b"] * 500, "euros": [20] * 900 + [30] * 500})
+    sums = design.sum(bills, "euros", bounds=(0, 40)).release(epsilon=10)
+    counts = design.count(bills).release(epsilon=10, at_least=20)
+    found = sums.per(counts, alpha=1e-6)
+    assert found["shop"].tolist() == ["a", "b"]
+    for lower, upper, true in zip(found["lower"], found["upper"], (20, 30), strict=True):
+        assert true - 1 < lower <= true <= upper < true + 1
+    both = design.count(bills).release(epsilon=10).plus(design.count(bills).release(epsilon=10))
+    change = both.change_since(counts, "shop", alpha=1e-6)
+    assert change["shop"].tolist() == ["a", "b"]
+    assert (change["lower"] <= [900, 500]).all()
+    assert (change["upper"] >= [900, 500]).all()
 
 
 def test_what_groups_do_not_answer_is_refused_by_name() -> None:

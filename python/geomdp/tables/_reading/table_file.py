@@ -294,11 +294,11 @@ def _groups(known: _Known, contents: Contents) -> NoisyGroups:
         rounded=rounded,
         rest=rest,
     )
-    totals = [(tuple(x["depths"]), x["counts"]) for x in contents.facts["totals"]]
-    if not totals:
-        return noisy
-    [(block, counts)] = totals
-    return noisy._knowing({block: public_totals.as_counts(counts).reshape(())})
+    stated = contents.facts["totals"]
+    totals = {tuple(x["depths"]): public_totals.as_counts(x["counts"]) for x in stated}
+    if len(totals) < len(stated) or any(each.size != 1 for each in totals.values()):
+        raise ValueError("it has totals of other depths")
+    return noisy._knowing(totals) if totals else noisy
 
 
 def _top(known: _Known, contents: Contents) -> Top:

@@ -256,7 +256,7 @@ class NoisyGroups(Released, OfTotals):
                 "shown by all of their columns: give the total of all records"
             )
         found = copy.copy(self)
-        found._known = dict(known)
+        found._known = {block: counts.reshape(()) for block, counts in known.items()}
         return found
 
     def _rows_by(self, by: Any) -> Rows | Listed:
