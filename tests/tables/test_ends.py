@@ -24,6 +24,7 @@ from geomdp.tables._answers.selection import rows_of
 from geomdp.tables._facts.axes import Axis
 from geomdp.tables._math import ends, weighted
 from geomdp.tables._math.ends import Ends
+from geomdp.tables._math.products import Errors, ratio_ends
 from test_answers import AREAS, Table, missed, outcomes, with_margin
 
 #: Levels that float64 has, that it has not, and that differ by less than it can tell.
@@ -362,3 +363,31 @@ def test_rare_noise_is_bounded_one_by_one(rate: float, weights: list[float]) -> 
         reach = weighted.by_union([term], level, 100.0)
         assert masses[sums > reach].sum() <= level
         assert weighted.reach([term], level) <= reach * (1 + 1e-11)
+
+
+def test_quotients_have_the_ends_of_both_intervals() -> None:
+    found = [
+        ((2, 6), (2, 3), (Fraction(2, 3), 3)),
+        ((-6, 6), (2, 3), (-3, 3)),
+        ((-6, -2), (2, 4), (-3, Fraction(-1, 2))),
+        ((4, 8), (0, 2), (2, math.inf)),
+        ((-8, -4), (0, 2), (-math.inf, -2)),
+        ((0, 8), (-1, math.inf), (0, math.inf)),
+        ((4, math.inf), (1, 2), (2, math.inf)),
+        ((4, 8), (-2, 0), (-math.inf, math.inf)),
+    ]
+    above, below, wanted = zip(*found, strict=True)
+    lower, upper = Ends.of_quotients(above, below, (len(found),))
+    own = zip(lower.tolist(), upper.tolist(), strict=True)
+    for (low, high), (least, most) in zip(own, wanted, strict=True):
+        assert low <= least
+        assert most <= high
+        assert (low, high) == pytest.approx((float(least), float(most)))
+
+
+def test_a_denominator_of_0_without_noise_says_nothing() -> None:
+    """Not that the ratio is a number beyond all others."""
+    errors = Errors([(50.0, np.ones((1, 2)), np.array([1]))])
+    lower, upper = ratio_ends((np.array([5.0, 5.0]), np.array([0.0, 2.0])), errors, 0.05, 1e-9)
+    assert (lower[0], upper[0]) == (0, math.inf)
+    assert (lower[1], upper[1]) == pytest.approx((2.5, 2.5))

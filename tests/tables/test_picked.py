@@ -146,6 +146,9 @@ def test_rows_of_two_releases_take_the_ends_at_a_quarter_of_the_level() -> None:
     assert ratio["lower"][2] == pytest.approx(a["lower"][2] / hidden[1])
     assert ratio["upper"].tolist()[0] == math.inf
     assert ratio["lower"][7] == 0
+    # A group at the threshold may be empty, so there is no ratio by it.
+    least = one.per(groups(9, [2, 4], [8, 50], 8, 1), alpha=ALPHA)
+    assert least["estimate"].isna().tolist() == [True, False]
 
 
 @pytest.mark.parametrize("true", [(0, 5), (9, 2), (6, 6)])

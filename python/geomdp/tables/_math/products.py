@@ -277,14 +277,16 @@ def ratio_ends(
     """Return intervals for ratios of two true numbers, the second of them positive.
 
     Each holds all ratios that a test does not reject at half the level on one of its sides, and a
-    little more; both ends are infinite if the second number cannot be told from 0. All numbers have
+    little more; an end is infinite if the second number cannot be told from 0. All numbers have
     these errors. The rounding is more than the error of each noisy number (``docs/proofs.md``,
     theorem 16a). If any noise is less probable than the level, the ends are those of no noise.
     """
     above, below = counts
     if errors.noise <= level and not any(errors.offs):
-        one, two = ((around(float(x), rounding) for x in each.flat) for each in counts)
-        return Ends.of_quotients(one, two, above.shape)
+        one, two = ([around(float(x), rounding) for x in each.flat] for each in counts)
+        # A second number that may be 0 says nothing.
+        told = (pair if pair[0] > 0 else (-math.inf, math.inf) for pair in two)
+        return Ends.of_quotients(one, told, above.shape)
     lower, upper = np.full(above.shape, -np.inf), np.full(above.shape, np.inf)
     known = np.zeros(above.shape, np.bool_)
     for part in _OF_SIGN:
