@@ -610,6 +610,24 @@ def bad_trees() -> Iterator[Refused]:
         ("lengths", lambda x: from_prefixes(["ab"], x), [None, 2, "2", [], [1.5]], [[2, 1], [0]]),
         ("columns", from_columns, [None, 7, "town", []], []),
         ("columns", lambda x: tables.Design({x: tree}), [], [(), ("a", "b"), ("a",)]),
+        (
+            "combinations of",
+            lambda x: tables.Design({("town", "who"): x}),
+            [None, 7, "ab", b"ab", {}, {("a", 1): 1}, ["ab"], [7], [("a", 1), None]],
+            [[], [()], [("a",)], [("a", 1), ("b", 1, 2)], [("a", 1)] * 2, [("a", None)]],
+        ),
+        (
+            "levels of '(?:town|who)",
+            lambda x: tables.Design({("town", "who"): x}),
+            [],
+            [[("a", 1), (2, 2)], [("a", True), ("b", 1)], [("a", [1])], [("\ud800", 1)]],
+        ),
+        (
+            "columns?",
+            lambda x: tables.Design({x: [("a", 1)]}),
+            [("town", 7), ("town", None)],
+            [(), ("town",), ("town", "town")],
+        ),
         ("leaves_only", lambda x: from_paths(["a"], leaves_only=x), [None, 1, "yes"], []),
     ]
     for name, call, types, values in calls:
@@ -1058,6 +1076,9 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
         lambda x: tables.count(PEOPLE["town"], ["a"]).release(epsilon=1, about={"title": x}),
     ),
     ("levels", lambda x: tables.count(PEOPLE, {"town": x})),
+    ("combinations|levels|columns", lambda x: tables.Design({("town", "who"): x})),
+    ("combinations|levels|columns", lambda x: tables.Design({("town", "who"): [x]})),
+    ("combinations|levels|columns", lambda x: tables.Design({("town", "who"): [("a", x)]})),
     ("alphabet", lambda x: tables.Words(x, 3)),
     ("longest", lambda x: tables.Words("ab", x)),
     ("shortest", lambda x: tables.Words("ab", 3, shortest=x)),

@@ -51,6 +51,18 @@ DESIGNS = {
     "days": Design({"day": DAYS}),
     "texts": Design({"text": [*TEXTS, None], "sex": ["f", "m"]}, neighbours="change"),
     "no columns": Design({}),
+    "combinations": Design(
+        {
+            ("area", "size", "day"): [
+                ("A", 0.5, DAYS[0]),
+                ("B", 1e-7, DAYS[1]),
+                ("A", 3.0, DAYS[0]),
+            ],
+            "sex": ["f", "m"],
+        },
+        other={("area", "size", "day"): ("else", 9.5, DAYS[27])},
+        margins={"sex": "all"},
+    ),
     "bools": Design({"well": [True, False], "size": [0.5, 1e-7, 3.0]}),
 }
 RELEASED: dict[str, Any] = {
@@ -84,6 +96,11 @@ RELEASED["groups of integers"] = (
     Design({"age": range(-(2**63), 2**63)}, complete=True)
     .count(PEOPLE[["age"]] // 50)
     .release(epsilon="0.5", at_least=100)
+)
+RELEASED["groups of combinations"] = (
+    Design({("area", "sex"): [("A", "f"), ("C", "f"), ("B", "m")]})
+    .count(PEOPLE)
+    .release(epsilon=1, at_least=20, rest=({"area": "-", "sex": "all"}, "1/4"))
 )
 RELEASED["top"] = DESIGNS["texts"].count(PEOPLE).top(3, epsilon=1, about=ABOUT)
 RELEASED["bounds"] = DESIGNS["flat"].count(PEOPLE).release(epsilon=0.5, bounds=(0, 300))

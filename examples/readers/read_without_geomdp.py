@@ -13,6 +13,7 @@ import math
 import re
 import sys
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ def read(path: Path, alpha: float = 0.05) -> list[dict[str, Any]]:
     if facts["top"] is not None or facts["at_least"] is not None:
         return found  # Names alone; or groups, whose intervals geomdp computes.
     depths = [depth_of(axis) for axis in facts["axes"].values()]
+    # Combinations have several columns of the table, and a tree one.
+    sizes = [1 if "nodes" in x else len(x.get("columns", [""])) for x in facts["axes"].values()]
     # A sum of releases has the noise of each.
     noises: dict[tuple[int, ...], list[dict[str, Any]]] = {}
     for release in facts.get("parts") or [facts]:
@@ -47,7 +50,11 @@ def read(path: Path, alpha: float = 0.05) -> list[dict[str, Any]]:
     # True sums of values that may be negative are, too.
     floor = -math.inf if facts["values"] is not None and facts["values"][0] < 0 else 0
     for row, cells in zip(found, rows, strict=True):
-        at = tuple(known[cell] for known, cell in zip(depths, cells, strict=False))
+        left = iter(cells)
+        at = tuple(
+            known[next(left)] if size == 1 else known[tuple(islice(left, size))]
+            for known, size in zip(depths, sizes, strict=True)
+        )
         # The most that rounding moved a count.
         off = (facts["rounded"] or 0) // 2 + facts.get("moved", 0)
         # A noisy count below the floor has the interval of the floor.
@@ -90,7 +97,7 @@ def interval(
     return lower, math.inf if high + reach >= most else max(high + reach, floor)
 
 
-def depth_of(axis: dict[str, Any]) -> dict[str, int]:
+def depth_of(axis: dict[str, Any]) -> dict[Any, int]:
     """Return the depth of each label of a column, as the file has it."""
     if "nodes" not in axis:
         deep = dict.fromkeys(map(text, axis["levels"] + axis["other"]), len(axis["margin"]))
@@ -101,8 +108,10 @@ def depth_of(axis: dict[str, Any]) -> dict[str, int]:
     return dict(zip(map(text, axis["nodes"]), depths, strict=True))
 
 
-def text(level: Any) -> str:
-    """Return a level of the description as the file has it."""
+def text(level: Any) -> Any:
+    """Return a level of the description as the file has it: of a combination, a tuple."""
+    if isinstance(level, list):
+        return tuple(map(text, level))
     if isinstance(level, dict):
         [level] = level.values()
     return "" if level is None else str(level).lower() if isinstance(level, bool) else str(level)

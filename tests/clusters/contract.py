@@ -286,6 +286,7 @@ class Tables:
             Design({"id": wide}),
             Design({"word": Words("abcdenrstuvwxyz", 12)}, **limits),
             Design({"word": Words("xyz", 40)}),
+            Design({("id", "word"): [(0, "news"), (2**62, "a"), (7, "a")]}, other=(9, "(other)")),
         ):
             found, wanted = engine.tabulate(design, frame), design.count(records)
             for own, other in zip(found._occupied, wanted._occupied, strict=True):

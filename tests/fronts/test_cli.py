@@ -1189,6 +1189,28 @@ def test_columns_get_sums_and_a_row_for_all_other_values(main: Main, visits: lis
     check_refused(main(*again, *more, "--other", "sex", "x"), 2, "twice for the same NAME")
 
 
+def test_combinations_are_the_rows_of_a_file(main: Main) -> None:
+    """Their columns are the names of --by, and other columns may stand beside them."""
+    rows = [("Oslo", "flu", "f"), ("Oslo", "rsv", "m"), ("Rome", "flu", "f"), ("Rome", "", "m")]
+    log = pd.DataFrame(rows * 200, columns=["city", "kind", "sex"])
+    log.to_csv("log.csv", index=False)
+    Path("pairs.csv").write_text("city,kind\nOslo,flu\nRome,flu\n")
+    Path("sexes.txt").write_text("f\nm\n")
+    pairs = ["--by", "city/kind", "--combinations", "pairs.csv", "--epsilon", "1"]
+    command = ["count", "log.csv", "out.csv", *pairs, "--by", "sex", "--levels", "sexes.txt"]
+    assert main(*command, "--other", "city/kind", "-") == SILENT
+    levels = {("city", "kind"): [("Oslo", "flu"), ("Rome", "flu")], "sex": ["f", "m"]}
+    read = geomdp.read("out.csv")
+    assert read.design == tables_.Design(levels, other={("city", "kind"): "-"})
+    exact = {("Oslo", "flu", "f"): 200, ("Rome", "flu", "f"): 200, ("-", "-", "m"): 400}
+    assert all(abs(n - exact.get(key, 0)) < 40 for key, n in read.to_dict().items())
+    for by in ("kind/city", "city", "pairs"):
+        wrong = ["--by", by, "--combinations", "pairs.csv", "--epsilon", "1"]
+        check_refused(main("count", "log.csv", "two.csv", *wrong), 2, f"--by {by!r} is not accept")
+    Path("pairs.csv").write_text("city,kind\nOslo,flu\nOslo,flu\n")
+    check_refused(main("count", "log.csv", "two.csv", *pairs), 2, "combinations of")
+
+
 def test_words_are_counted_without_a_list(main: Main) -> None:
     typed = ["weather"] * 900 + ["news"] * 700 + ["Capital"] * 300 + ["zqk"] * 2
     rows = "".join(f"{n % 1000},{word}\n" for n, word in enumerate(typed))

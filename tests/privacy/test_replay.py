@@ -184,6 +184,28 @@ def tiers_of_tables(draw: Any) -> Any:
     return run
 
 
+@entry("tables.Table.release of combinations")
+def combinations(draw: Any) -> Any:
+    """Domains that are no product: a listed pair may be left out, and an unlisted one be other."""
+    pairs = draw(st.sampled_from([[("a", "f"), ("b", "m")], [("c", "m"), ("a", "m"), ("a", "f")]]))
+    label = draw(st.sampled_from([None, {("town", "sex"): ("else", "any")}]))
+    limits = draw(st.sampled_from([{}, {"individual": "who", "l0": 2, "linf": 2}]))
+    neighbours = draw(st.sampled_from(["add-remove", "change"]))
+    design = Design({("town", "sex"): pairs}, other=label, neighbours=neighbours, **limits)
+    make, at_least = in_library(draw), draw(st.sampled_from([None, 2]))
+
+    def run(data: pl.DataFrame, folder: Path) -> tuple[Any, Any]:
+        table = design.count(make(data))
+        if at_least is not None:
+            noisy = table.release(epsilon=EPSILON, at_least=at_least)
+            return noisy.epsilon, seen(noisy, folder)
+        whole = table.release(epsilon=EPSILON)
+        told = [repr(table), str(whole.total("town")), str(whole.percent("sex"))]
+        return whole.epsilon, [told, *seen(whole, folder)]
+
+    return run
+
+
 @entry("tables.SumAndCount.release")
 def pairs(draw: Any) -> Any:
     make, design = in_library(draw), Design(LEVELS, individual="who", l0=draw(st.integers(1, 2)))

@@ -411,7 +411,7 @@ def of_paths(*paths: Any, **more: Any) -> Any:
             ValueError,
             "columns ('a', 'b') are not accepted for a hierarchy with depths up to 3",
         ),
-        (lambda: Design({("a", "b"): ["x"]}), ValueError, "with a Hierarchy"),
+        (lambda: Design({("a", "b"): ["x"]}), TypeError, "have one of type str: give tuples"),
         (lambda: Design({("a",): TREE}), ValueError, "give two or more names"),
         (lambda: Design({("a", "b", "a"): TREE}), ValueError, "each once"),
         (lambda: Design({("a", 1, "c"): TREE}), TypeError, "column = 1 has type int"),

@@ -36,6 +36,12 @@ class _TreeFile(str):
     __slots__ = ()
 
 
+class _ListFile(str):
+    """The name of a file of combinations, among those of levels."""
+
+    __slots__ = ()
+
+
 class _Alphabet(str):
     """An alphabet and a length of words, among files of levels."""
 
@@ -135,8 +141,8 @@ def _levels(given: argparse.Namespace) -> dict[Any, Any]:
     by, files = given.by or [], given.levels or []
     if len(by) != len(files) or len(set(by)) < len(by):
         raise UsageError(
-            "--by and --levels, --tree or --words: give each column once, with the file of its "
-            "levels or of its tree, or with an alphabet"
+            "--by and --levels, --tree, --combinations or --words: give each column once, with the "
+            "file of its levels, of its tree or of combinations, or with an alphabet"
         )
     if not by and given.counts is None:
         raise UsageError("give --by for each column, or --counts for a file of counts")
@@ -151,6 +157,14 @@ def _levels(given: argparse.Namespace) -> dict[Any, Any]:
         if isinstance(path, _TreeFile):
             columns, tree = _tree(path, given)
             levels[columns if len(columns) > 1 and name == "/".join(columns) else name] = tree
+        elif isinstance(path, _ListFile):
+            columns, rows = _combinations(path, given)
+            if name != "/".join(columns):
+                raise UsageError(
+                    f"--by {name!r} is not accepted for --combinations {path!r}: give the names in "
+                    "its header, two or more and each once, with / between them"
+                )
+            levels[columns] = rows
         elif isinstance(path, _Alphabet):
             levels[name] = _words(path, given)
         else:
@@ -192,6 +206,14 @@ def _tree(path: str, given: argparse.Namespace) -> tuple[tuple[str, ...], Any]:
         )
 
 
+def _combinations(path: str, given: argparse.Namespace) -> tuple[tuple[str, ...], Any]:
+    """Return the combinations of a CSV file, and the names of its columns."""
+    from geomdp.cli import _records  # noqa: PLC0415 (other commands need no narwhals)
+
+    with reading(path) as source, refusing(given):
+        return _records.combinations(source, delimiter=DELIMITERS[given.delimiter])
+
+
 def _labels(text: str) -> Option:
     return Option(("NAME", "LABEL"), text, {"nargs": 2, "action": "append"})
 
@@ -204,10 +226,14 @@ Count the records of a CSV file by columns, add noise, and write the noisy count
 with a description, which geomdp.read, R and the page understand. OUT ends with
 .csv (its description is OUT.json), .parquet or .html, and must not exist.
 
-Follow each --by with its --levels, a file with one level a line, its --tree, or
-its --words. All are public, so do not take them from the records. A level without
-records counts 0, and records with other levels are not counted, unless --other
-names a row for them.
+Follow each --by with its --levels, a file with one level a line, its --tree, its
+--combinations, or its --words. All are public, so do not take them from the
+records. A level without records counts 0, and records with other levels are not
+counted, unless --other names a row for them.
+
+If not all combinations of some columns can occur, --combinations is a CSV file
+with these columns and a row for each combination that can. The NAME of --by is
+then the names of these columns with / between them, such as city/kind.
 
 A tree is a CSV file with a column of names for each of its depths, from the root
 down, and a row for each leaf; empty cells, wherever they are, make a shorter
@@ -248,7 +274,8 @@ This needs geomdp[tables] and pandas, Polars or PyArrow.""",
     | {
         "--by": Option(
             "NAME",
-            "a column to count by; may be repeated, each with its --levels, --tree or --words",
+            "a column to count by; may be repeated, each with its --levels, --tree, --combinations "
+            "or --words",
             {"action": "append"},
         ),
         "--levels": Option(
@@ -258,6 +285,11 @@ This needs geomdp[tables] and pandas, Polars or PyArrow.""",
             "FILE",
             "a CSV file with the tree of a column",
             {"action": "append", "dest": "levels", "type": _TreeFile},
+        ),
+        "--combinations": Option(
+            "FILE",
+            "a CSV file with the combinations of some columns that can occur",
+            {"action": "append", "dest": "levels", "type": _ListFile},
         ),
         "--words": Option(
             "ALPHABET:N",

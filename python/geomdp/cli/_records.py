@@ -15,7 +15,7 @@ from geomdp.tables._facts.hierarchy import Hierarchy
 from geomdp.tables._facts.rules import Words
 from geomdp.tables._release.table import Table
 
-__all__ = ["Design", "Words", "hierarchy", "table"]
+__all__ = ["Design", "Words", "combinations", "hierarchy", "table"]
 
 _COUNT = re.compile(r" *[+-]?[0-9]{1,40} *")
 
@@ -71,6 +71,14 @@ def hierarchy(
     leaves = [row for row in rows if row not in inner]
     found = Hierarchy.from_paths(leaves, root=root, leaves_only=leaves_only, labels=labels)
     return tuple(columns), found
+
+
+def combinations(
+    source: BinaryIO, *, delimiter: str
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the names of the columns of a CSV file, and its rows."""
+    columns = _columns(source, delimiter)
+    return tuple(columns), [*zip(*columns.values(), strict=True)]
 
 
 def _columns(source: BinaryIO, delimiter: str) -> dict[str, list[str]]:

@@ -67,15 +67,18 @@ class Design(Searchable, Layout):
         dates, or times without a zone; or a :class:`Hierarchy`, whose nodes all get a count. For
         groups alone, also :class:`Words`, or a ``range`` of any length, which nobody lists. If
         several columns of the data spell out the path of a node, from the root down, give a tuple
-        of their names, such as ``("region", "tract")``, which the table calls ``region/tract``. For
-        data that are a single column, give a sequence alone. Take levels from public knowledge, not
-        from the data. Nulls are counted if None is a level.
+        of their names, such as ``("region", "tract")``, which the table calls ``region/tract``. A
+        tuple of names with a list of tuples, such as ``{("city", "kind"): [("Oslo", "flu"),
+        ("Rome", "rsv")]}``, is a list of combinations: a record has one of them, and the table has
+        these columns. For data that are a single column, give a sequence alone. Take levels from
+        public knowledge, not from the data. Nulls are counted if None is a level.
     name : str
         The name of the column of counts.
     other : label, or mapping of column names to labels
         The label of a row for the records with any other value, nulls included, in each column or
         in those of the mapping. In a hierarchy, this row is one more child of the root. Without it,
-        such records are not counted.
+        such records are not counted. Combinations have one label for all of their columns, or a
+        tuple of one for each.
     complete : column name, tuple of names, or True
         The columns without `other` in which, as you state, every record has one of the levels, such
         as the sex or the date of a register; True for all of them. Nothing of the privacy depends
@@ -352,8 +355,9 @@ individual='patient', l0=2)
             What the accuracy is of; by default, of one cell. "all" stands for all cells at once,
             released margins included. Columns stand for a sum of noisy cells over the other
             columns, one sum at a time, and () for the grand total; write ``("all",)`` for a column
-            named "all". In a design with `tables`, some table must have the columns together; their
-            estimates use all tables. There ``("area", 1)`` stands for one depth of a tree.
+            named "all". If combinations are listed, it is the accuracy of the sum of most cells. In
+            a design with `tables`, some table must have the columns together; their estimates use
+            all tables. There ``("area", 1)`` stands for one depth of a tree.
         tiers : mapping of names to numbers, optional
             The tiers of a release at several precisions, such as ``{"public": "0.1",
             "researchers": 1}``. `epsilon` is then that of one of them, and so is the accuracy.
@@ -394,8 +398,11 @@ individual='patient', l0=2)
                 )
             if self.tables is not None:
                 return planning.accuracy(self, workload(), of, alpha)
-            kept = {axis.label for axis in self._axes.of("of", of)}
-            summed = math.prod(len(axis.levels) for axis in self._axes if axis.label not in kept)
+            kept = self._axes.of("of", of)
+            summed = math.prod(
+                len(axis.levels) if place not in kept else kept[place].most
+                for place, axis in enumerate(self._axes)
+            )
             return accuracy.sum_accuracy(cells, summed, alpha)
 
         return [found(of) for of in asked]
@@ -636,7 +643,8 @@ individual='patient', l0=2)
         columns["epsilon"] = [float(each) for each in given]
         columns |= self._accuracies(given, alpha, tiers)
         kinds = (
-            f"{x.label} {getattr(_levels.type_of(x.nodes), '__name__', 'null')}" for x in self._axes
+            f"{x.label} {getattr(_levels.type_of(x.nodes), '__name__', 'null')}"
+            for x in self._axes.faces
         )
         columns["types of levels"] = [", ".join(kinds)] * len(given)
         return native.made(columns, library)

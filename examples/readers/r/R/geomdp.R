@@ -51,9 +51,23 @@
   for (place in seq_along(facts$axes)) {
     axis <- facts$axes[[place]]
     listed <- axis$levels$words$common
-    if (length(listed)) common <- common & cells[[place]] %in% unlist(c(listed, axis$other))
+    column <- cells[[cumsum(.widths(facts))[place]]]
+    if (length(listed)) common <- common & column %in% unlist(c(listed, axis$other))
   }
   if (length(at_least) == 1) at_least else ifelse(common, at_least[1], at_least[2])
+}
+
+# How many columns of the file show each of the axes: those of combinations, or one.
+.widths <- function(facts) {
+  shown <- function(axis) if (is.null(axis$nodes)) max(1, length(axis$columns)) else 1
+  vapply(facts$axes, shown, 1)
+}
+
+# What stands in some columns together, as .text has it of a combination.
+.joined <- function(cells, types) {
+  if (length(cells) == 1) return(cells[[1]])
+  same <- function(cell, type) if (type == "number") vapply(as.numeric(cell), .text, "") else cell
+  do.call(paste, c(unname(Map(same, cells, types)), sep = "\001"))
 }
 
 # The least that a true count, or a true sum of values, may be.
@@ -84,6 +98,9 @@
 # A level as the file has it.
 .text <- function(level) {
   if (is.null(level)) return("")
+  if (is.list(level) && is.null(names(level))) { # a combination: no level has this character
+    return(paste(vapply(level, .text, ""), collapse = "\001"))
+  }
   if (is.list(level)) return(level[[1]])
   if (is.logical(level)) return(tolower(as.character(level)))
   if (is.numeric(level)) return(format(level, digits = 17, scientific = FALSE))
@@ -140,14 +157,21 @@ read_geomdp <- function(path, level = 0.95) {
   if (!is.null(facts$top)) return(rows)
   # The rate of each row's noise: that of the depths of its levels. A sum has those of its parts.
   key <- rep("", nrow(rows))
+  widths <- .widths(facts)
   for (place in seq_along(facts$axes)) {
-    known <- .depths(facts$axes[[place]], cells[[place]])
+    columns <- cumsum(widths)[place] - widths[place] + seq_len(widths[place])
+    own <- .joined(cells[columns], types[columns])
+    known <- .depths(facts$axes[[place]], own)
     if (!is.null(facts$rest)) { # the last row
-      known$labels <- c(known$labels, .text(facts$rest$labels[[place]]))
+      known$labels <- c(known$labels, paste(
+        vapply(facts$rest$labels[columns], .text, ""), collapse = "\001"
+      ))
       known$depths <- c(known$depths, known$depths[1])
     }
-    if (types[place] == "number") known$labels <- .same(known$labels, cells[[place]])
-    at <- match(cells[[place]], known$labels)
+    if (length(columns) == 1 && types[columns] == "number") {
+      known$labels <- .same(known$labels, own)
+    }
+    at <- match(own, known$labels)
     if (anyNA(at)) stop(path, " has other rows than its description")
     key <- paste(key, known$depths[at])
   }
@@ -196,7 +220,8 @@ read_geomdp <- function(path, level = 0.95) {
   }
   cell <- key == keys[length(keys)]
   cells <- if (any(cell)) sapply(rates, `[`, which(cell)[1])
-  attr(rows, "read") <- list(levels = unclass(rows)[seq_along(facts$axes)], cell = cell, rate = cells)
+  levels <- unclass(rows)[seq_len(sum(widths))]
+  attr(rows, "read") <- list(levels = levels, cell = cell, rate = cells)
   rows
 }
 
@@ -277,7 +302,7 @@ sum_geomdp <- function(rows, which, level = attr(rows, "level")) {
   if (anyNA(at)) stop("a chosen row is not in the file")
   if (anyDuplicated(at)) stop("choose each row once")
   if (!all(read$cell[at])) stop("rows that are sums themselves cannot be added: choose cells")
-  counts <- rows[[length(facts$axes) + 1]][chosen]
+  counts <- rows[[length(read$levels) + 1]][chosen]
   n <- length(counts)
   reach <- .sum_reach(read$rate, n, 1 - level) + n * .off(facts)
   total <- sum(counts)
@@ -323,7 +348,7 @@ summary.geomdp <- function(object, ...) {
 plot.geomdp <- function(x, ...) {
   facts <- .facts(x)
   if (is.null(x$lower)) stop("the largest by name have no counts to draw")
-  columns <- names(facts$axes)
+  columns <- names(x)[seq_len(sum(.widths(facts)))]
   levels <- lapply(columns, function(column) labels_geomdp(x, column))
   counts <- pmax(x[[length(levels) + 1]], .least(facts))
   places <- rev(seq_along(counts))

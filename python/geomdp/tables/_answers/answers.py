@@ -258,17 +258,16 @@ class Answers(OfTotals, OfCells):
 
         """
         rows = selection.rows_of(self.design._axes, by)
-        place, given = selection.values_of(self.design._axes, column, values, rows)
+        place, view, given = selection.values_of(self.design._axes, column, values, rows)
         _estimates.refuse_bounds("sum of values", alpha, self)
-        size = self.design._axes[place].tree.size
-        weights, unit, off = selection.weights_of(size, given)
+        weights, unit, off = selection.weights_of(view.axis.tree.size, given)
         if off:
             raise ValueError(
                 "values are not accepted: give numbers that float64 has, or that are multiples of "
                 "one number by integers up to 2**53"
             )
         whole = bool((weights == np.rint(weights)).all())
-        asked = self._asked(rows, {place: weights})
+        asked = self._asked(rows, {place: view.lifted(weights)})
         limits = _estimates.UNLIMITED
         if not self.design.signed:
             least = 0 if weights.min() >= 0 else -math.inf
@@ -317,17 +316,17 @@ class Answers(OfTotals, OfCells):
 
         """
         rows = selection.rows_of(self.design._axes, by)
-        place, given = selection.values_of(self.design._axes, column, values, rows)
+        place, view, given = selection.values_of(self.design._axes, column, values, rows)
         _estimates.refuse_bounds("mean", alpha, self)
         _estimates.refuse_signed("mean of a column", self)
         limits = min(given.values()), max(given.values())
         # Smaller numbers have smaller rounding errors.
-        middle, size = (limits[0] + limits[1]) / 2, self.design._axes[place].tree.size
+        middle, size = (limits[0] + limits[1]) / 2, view.axis.tree.size
         weights, unit, off = selection.weights_of(
             size, {x: each - middle for x, each in given.items()}
         )
         used, _, _ = selection.weights_of(size, dict.fromkeys(given, Fraction(1)))
-        asked = self._asked(rows, {place: weights}, {place: used})
+        asked = self._asked(rows, *({place: view.lifted(each)} for each in (weights, used)))
         found = _estimates.ratios(
             asked, alpha, simultaneous, limits, factor=unit, shift=middle, off=off
         )
@@ -381,19 +380,17 @@ class Answers(OfTotals, OfCells):
             parameters.in_range("q", q, "a number above 0 and below 1", lambda x: 0 < x < 1)
         )
         rows = selection.rows_of(self.design._axes, by)
-        place = selection.place_of(self.design._axes, "column", column, rows)
+        place, view = selection.column_of(self.design._axes, "column", column, rows)
         _estimates.refuse_bounds("quantile", alpha, self)
         _estimates.refuse_signed("quantile", self)
-        axis = self.design._axes[place]
+        axis = view.axis
         without = (None, *axis.other)
         places = [x for x, level in enumerate(axis.levels) if level not in without]
         levels, leaves = [axis.levels[x] for x in places], axis.tree.leaves[places]
-        kept = sorted(
-            [*zip(rows.axes, rows.nodes, strict=True), (place, leaves)], key=operator.itemgetter(0)
-        )
+        kept = sorted([*zip(*rows, strict=True), (place, leaves, view)], key=operator.itemgetter(0))
         of_cells = self._asked(Rows(*zip(*kept, strict=True)), {})
         [cells] = of_cells.floats
-        cells = np.moveaxis(cells, [x for x, _ in kept].index(place), -1)
+        cells = np.moveaxis(cells, [each is view for _, _, each in kept].index(True), -1)
         below = np.cumsum(cells, axis=-1)
         # Not negative from the quantile on, and always for the last level.
         excess = (below - part * below[..., -1:])[..., :-1]
@@ -406,7 +403,7 @@ class Answers(OfTotals, OfCells):
                 weights = np.zeros((len(places), axis.tree.size))
                 below = np.arange(len(leaves)) <= np.array(places)[:, None]
                 weights[:, leaves] = np.where(below, 1 - part, -part)
-                return self._asked(rows, *({place: each} for each in weights))
+                return self._asked(rows, *({place: each} for each in view.lifted(weights)))
 
             # No weight is above 1.
             size = float(np.abs(cells).sum())

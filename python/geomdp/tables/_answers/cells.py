@@ -248,9 +248,11 @@ class OfCells(Estimates):
         for place, axis in enumerate(self.design._axes):
             moved = np.moveaxis(cells, place, 0)
             if place in rows.axes:
-                nodes = np.zeros((axis.tree.size, *moved.shape[1:]), cells.dtype)
-                nodes[axis.tree.leaves] = moved
-                moved = axis.tree.sums(nodes)[rows.nodes[rows.axes.index(place)]]
+                number = rows.axes.index(place)
+                of, tree = rows.views[number].of, rows.views[number].axis.tree
+                nodes = np.zeros((tree.size, *moved.shape[1:]), cells.dtype)
+                np.add.at(nodes, axis.tree.leaves if of is None else of, moved)
+                moved = tree.sums(nodes)[rows.nodes[number]]
             else:
                 moved = moved.sum(axis=0, keepdims=True)
             cells = np.moveaxis(moved, 0, place)

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, partial
+from itertools import product
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -23,7 +24,7 @@ from geomdp.tables._answers.selection import Columns, Listed, Rows
 from geomdp.tables._columns.native import Coded
 from geomdp.tables._facts import counted
 from geomdp.tables._facts import rounding as _rounding
-from geomdp.tables._facts.axes import raveled, unraveled
+from geomdp.tables._facts.axes import View, raveled, unraveled
 from geomdp.tables._math import ends, products
 from geomdp.tables._math.ends import Ends
 from geomdp.tables._math.products import Block, Errors, Sum
@@ -53,15 +54,43 @@ class Source(NamedTuple):
 
     of: Estimates
     rows: Rows
-    sums: list[Sum]
+    sums: list[list[Any]]
 
     @property
     def nodes(self) -> list[_Ints | None]:
-        """The nodes of each axis, in its rooted tree, that the rows keep, or None."""
+        """The nodes of each axis, in its rooted tree, that the rows keep, or None.
+
+        Groups have all of its nodes, which they share out.
+        """
         found: list[_Ints | None] = [None] * len(self.of.design._axes)
-        for place, nodes in zip(self.rows.axes, self.rows.nodes, strict=True):
-            found[place] = nodes + self.of.design._axes[place].rooted[1]
+        for place, nodes, view in zip(*self.rows, strict=True):
+            axis = self.of.design._axes[place]
+            found[place] = (nodes if view.of is None else axis.shown) + axis.rooted[1]
         return found
+
+    def within(self, groups: Mapping[int, int]) -> tuple[Source, Any]:
+        """Return the sums of one row of some axes of the rows, each where it keeps that axis.
+
+        Beside them is what is the same for rows with errors of equal distributions: the levels of
+        a list are alike, so that nothing but the weights of those in a group matters.
+        """
+        inside: dict[int, NDArray[Any]] = {}
+        for at, row in groups.items():
+            place = self.rows.axes[at]
+            inside[place] = inside.get(place, 1) * self.rows.inside(at, row)
+        sums, kind = [list(each) for each in self.sums], list[Any]()
+        for weights in sums:
+            for place, own in inside.items():
+                if weights[place] is None:
+                    weights[place] = own
+                elif isinstance(weights[place], selection.Within):
+                    weights[place] = weights[place].weights * own
+        for place, own in inside.items():
+            if self.of.design._axes[place].tree.depth:
+                kind.append(groups)
+            members = np.stack([weights[place][own != 0] for weights in sums])
+            kind += [x.tobytes() for x in np.unique(members, axis=1, return_counts=True)]
+        return Source(self.of, self.rows.without(groups), sums), kind
 
     @property
     def rooted(self) -> list[Sum]:
@@ -95,6 +124,8 @@ class Asked:
 
     def __init__(self, *sources: Source) -> None:
         self.sources, self.rows = sources, sources[0].rows
+        #: The axes of the rows with sums over groups, each of which is asked for by itself.
+        self._grouped = sorted({at for source in sources for at in source.rows.grouped})
         #: Whether sums of different rows are independent.
         self.flat = all(source.of._workload.independent(source.nodes) for source in sources)
 
@@ -104,9 +135,46 @@ class Asked:
         cells = all(source.of._fitted.base is not None for source in self.sources)
         return self.flat and cells
 
+    def _groups(self) -> Iterator[tuple[tuple[Any, ...], Asked, str]]:
+        """Yield where the rows of each group are, what they ask, and the kind of their errors."""
+        shape = self.rows.shape
+        for rows in product(*(range(shape[at]) for at in self._grouped)):
+            chosen = dict(zip(self._grouped, rows, strict=True))
+            sources, kinds = zip(*(each.within(chosen) for each in self.sources), strict=True)
+            index = tuple(chosen.get(at, slice(None)) for at in range(len(shape)))
+            yield index, Asked(*sources), repr(kinds)
+
+    @cached_property
+    def _alike(self) -> tuple[list[tuple[tuple[Any, ...], str]], dict[str, Asked]]:
+        """Where the rows of each group are, with their kind; and what one group of a kind asks."""
+        places, known = [], dict[str, Asked]()
+        for index, own, kind in self._groups():
+            places.append((index, kind))
+            known.setdefault(kind, own)
+        return places, known
+
+    def _of_alike(self, function: Callable[[Asked], Any]) -> list[tuple[tuple[Any, ...], Any]]:
+        """Return where the rows of each group are, with what a function finds of their errors."""
+        places, known = self._alike
+        found = {kind: function(each) for kind, each in known.items()}
+        return [(index, found[kind]) for index, kind in places]
+
     @cached_property
     def _found(self) -> list[tuple[NDArray[Any], NDArray[Any], float]]:
-        return [each for source in self.sources for each in source.found()]
+        if not self._grouped:
+            return [each for source in self.sources for each in source.found()]
+        parts = [(index, own._found) for index, own, _ in self._groups()]
+        found = []
+        for place in range(sum(len(source.sums) for source in self.sources)):
+            each = [(index, *own[place]) for index, own in parts]
+            base, more = (
+                np.empty(self.rows.shape, np.result_type(*(x[side] for x in each)))
+                for side in (1, 2)
+            )
+            for index, integers, floats, _ in each:
+                base[index], more[index] = integers, floats
+            found.append((base, more, max((x[3] for x in each), default=0.0)))
+        return found
 
     @property
     def values(self) -> list[tuple[NDArray[Any], NDArray[Any]]]:
@@ -125,6 +193,10 @@ class Asked:
 
     def kinds(self) -> tuple[int, Iterator[tuple[tuple[Any, ...], Errors]]]:
         """Return how many kinds of rows there are, and the rows and errors of each."""
+        if self._grouped:
+            groups = self._of_alike(lambda like: [*like.kinds()[1]])
+            pairs = [(_index(index, some), x) for index, each in groups for some, x in each]
+            return len(pairs), iter(pairs)
         many, found = products.kinds(
             [source.of._workload for source in self.sources], [x.nodes for x in self.sources]
         )
@@ -153,6 +225,10 @@ class Asked:
     def reaches(self, factors: Sequence[float], level: float) -> _Floats:
         """Return the reach of a weighted sum in each row; of very many kinds, in two passes."""
         found = np.empty(self.rows.shape)
+        if self._grouped:
+            for index, reaches in self._of_alike(lambda like: like.reaches(factors, level)):
+                found[index] = reaches
+            return found
         kinds: Iterable[tuple[tuple[Any, ...], Errors]] | None
         if sum(len(each.sums) for each in self.sources) == 1:
             kinds = self._of_one
@@ -187,7 +263,13 @@ class Asked:
 
     def bounds(self, level: float) -> _Floats:
         """Return bounds on the reaches of each sum by itself, for all sums of a row together."""
-        [source], (many, kinds) = self.sources, self.kinds()
+        [source] = self.sources
+        if self._grouped:
+            found = np.empty((*self.rows.shape, len(source.sums)))
+            for index, bounds in self._of_alike(lambda like: like.bounds(level)):
+                found[index] = bounds
+            return found
+        many, kinds = self.kinds()
         if not source.of._workload.one_by_one(many):
             each = (Asked(source._replace(sums=[x])).reaches((1,), level) for x in source.sums)
             return np.stack(list(each), -1)
@@ -206,6 +288,12 @@ class Asked:
             wanted = f"more than {float(lost):.3g}, the error of the sampled distribution"
             raise ValueError(parameters.refusal("alpha", float(given), wanted))
         return decimals.down(left)
+
+
+def _index(group: tuple[Any, ...], rows: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
+    """Return the index of some rows of a group among all rows."""
+    own = iter(rows)
+    return np.ix_(*([x] if not isinstance(x, slice) else next(own).reshape(-1) for x in group))
 
 
 def workload_of(
@@ -376,7 +464,7 @@ class Estimates:
 
     @property
     def _labels(self) -> tuple[str, ...]:
-        return tuple(axis.label for axis in self.design._axes)
+        return tuple(face.label for face in self.design._axes.faces)
 
     @property
     def _by_cells(self) -> bool:
@@ -399,27 +487,30 @@ class Estimates:
         if self._at_least is not None or other._at_least is not None:
             return self._both_picked(name, other, by, ratio=ratio)
         rows = selection.rows_of(self.design._axes, by)
-        kept = [self._labels[place] for place in rows.axes]
+        kept = rows.names
         if lost := [label for label in kept if label not in other._labels]:
             both = tuple(label for label in kept if label not in lost)
             raise ValueError(
                 f"{name} has no column {lost[0]!r}, so that it has no totals by it: give by={both}"
             )
         counted.check_same_question(name, self, other, kept, ratio=ratio)
-        places = tuple(selection.place_of(other.design._axes, "by", label) for label in kept)
-        if sorted(places) != list(places):
-            raise ValueError(f"{name} has the columns of by in another order: give the same")
+        theirs = selection.rows_of(other.design._axes, kept)
+        columns = [[[x.label for x in y.axis.faces] for y in z.views] for z in (rows, theirs)]
+        if columns[0] != columns[1]:
+            raise ValueError(
+                f"{name} has the columns of by in another order, or one of the two in a list of "
+                "combinations: give the same"
+            )
         pairs = [
-            selection.common_nodes(name, self.design._axes[one], nodes, other.design._axes[two])
-            for one, nodes, two in zip(rows.axes, rows.nodes, places, strict=True)
+            selection.common_nodes(name, one.axis, nodes, two.axis)
+            for one, nodes, two in zip(rows.views, rows.nodes, theirs.views, strict=True)
         ]
+        nodes = [tuple(pair[side] for pair in pairs) for side in (0, 1)]
+        of_both = zip((self, other), (rows, theirs), nodes, strict=True)
         return Asked(
             *(
-                Source(of, Rows(axes, nodes), [selection.sum_of(of.design._axes, axes)])
-                for of, axes, nodes in (
-                    (self, rows.axes, tuple(one for one, _ in pairs)),
-                    (other, places, tuple(two for _, two in pairs)),
-                )
+                Source(of, own._replace(nodes=at), [selection.sum_of(of.design._axes, own.axes)])
+                for of, own, at in of_both
             )
         )
 
@@ -429,12 +520,13 @@ class Estimates:
         counted.check_same_question(name, self, other, kept, ratio=ratio)
         if not kept:
             return Picked(Rows(), *(each._operand(Rows()) for each in (self, other)))
-        if other._labels != self._labels:
-            raise ValueError(
-                f"{name} has the columns {list(other._labels)}, and groups are compared by all of "
-                f"their columns: give a release with {list(self._labels)}"
-            )
         own, others = self.design._axes, other.design._axes
+        labels = [[axis.label for axis in axes] for axes in (own, others)]
+        if labels[0] != labels[1]:
+            raise ValueError(
+                f"{name} has the columns {labels[1]}, and groups are compared by all of their "
+                f"columns: give a release with {labels[0]}"
+            )
         cells = [self._picked, renumbered(other._picked, others, own)]
         rows = Listed(np.unique(np.concatenate(cells)))
         theirs = Listed(renumbered(rows.cells, own, others))
@@ -442,16 +534,15 @@ class Estimates:
 
     def _columns_of(self, by: Columns) -> list[str]:
         """Return the columns of an answer about groups: all of them, or none."""
-        asked = by if isinstance(by, tuple | list) else (by,)
         axes = self.design._axes
-        kept = {selection.place_of(axes, "by", label) for label in asked}
-        if kept and len(kept) < len(axes):
+        kept = [face.label for x in axes.of("by", by).values() for face in x.axis.faces]
+        if kept and len(kept) < len(self._labels):
             raise ValueError(
                 f"by = {parameters.shown(by)} is not accepted for groups that reached a threshold, "
                 "whose cells left out have no sums: give all columns, "
                 f"{parameters.shown(self._labels)}, or () for all records"
             )
-        return [label for place, label in enumerate(self._labels) if place in kept]
+        return kept
 
     def _rows_by(self, by: Columns) -> Rows | Listed:
         """Return the rows of an answer that keeps these columns."""
@@ -464,7 +555,8 @@ class Estimates:
             if isinstance(rows, Rows):
                 return self._possible(self._asked(rows, {}), level, simultaneous=False)
             axes = self.design._axes
-            every = Rows(tuple(range(len(axes))), tuple(axis.tree.cells for axis in axes))
+            every = selection.rows_of(axes, self._labels)
+            every = every._replace(nodes=tuple(axis.tree.cells for axis in axes))
             whole = self._possible(self._asked(every, {}), level, simultaneous=False)
             at = tuple(unraveled(rows.cells, axes.sizes))
             own = None if whole.ends is None else Ends(*(each[at] for each in whole.ends))
@@ -531,7 +623,8 @@ class Estimates:
         for block in self.design.blocks:
             kept = self._kept(block)
             levels = [np.arange(axes[x].tree.size)[axes[x].tree.level(block[x])] for x in kept]
-            found.append(self._asked(Rows(kept, tuple(levels)), {}))
+            views = tuple(View(axes[x], None) for x in kept)
+            found.append(self._asked(Rows(kept, tuple(levels), views), {}))
         return found
 
     def _of_rows(
@@ -646,10 +739,10 @@ class Estimates:
                     place: selection.cell_weights(x, each.get(place, selection.roots(x)))
                     for place, x in enumerate(axes)
                 }
-                for place, nodes, row in zip(rows.axes, rows.nodes, at, strict=True):
-                    one = np.zeros(axes[place].tree.size, np.int64)
-                    one[nodes[row]] = 1
-                    own[place] = selection.cell_weights(axes[place], one)
+                for number, (place, row) in enumerate(zip(rows.axes, at, strict=True)):
+                    own[place] = own[place] * selection.cell_weights(
+                        axes[place], rows.inside(number, row)
+                    )
                 found += sign * math.prod(np.ix_(*own.values()))
             yield found
 

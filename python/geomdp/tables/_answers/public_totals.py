@@ -32,7 +32,7 @@ def of(axes: Sequence[Axis], totals: Any) -> tuple[Block, _Ints]:
             raise ValueError(parameters.refusal("totals", known, "an int from 0 to 2**62"))
         return (0,) * len(axes), np.array(known)
     try:
-        known_names, labels = names(totals), [axis.label for axis in axes]
+        known_names, labels = names(totals), [axis.label for axis in axes if len(axis.faces) == 1]
     except TypeError:
         wanted = "an int, or a frame of levels and counts"
         raise TypeError(parameters.foreign("totals", totals, wanted)) from None

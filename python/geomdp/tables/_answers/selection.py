@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from geomdp._ground import notebook, parameters
 from geomdp._inputs import labels
+from geomdp.tables._facts.axes import Axes
 from geomdp.tables._math import ends
-from geomdp.tables._math.products import Sum
 
 if TYPE_CHECKING:
     from geomdp.tables._columns.native import Coded
-    from geomdp.tables._facts.axes import Axes, Axis
+    from geomdp.tables._facts.axes import Axis, View
 
 #: The name of one column, or a tuple of names; () for the grand total.
 Columns: TypeAlias = Any
@@ -28,11 +28,18 @@ _Ints: TypeAlias = NDArray[np.int64]
 _NAMES = ("estimate", "percent", "lower", "upper", "standard_error")
 
 
+class Within(NamedTuple):
+    """Weights of the nodes of a column, a group of which rows keep."""
+
+    weights: NDArray[Any]
+
+
 class Rows(NamedTuple):
-    """The rows of an answer: some nodes of each column that it keeps."""
+    """The rows of an answer: some nodes of each column that it keeps, or sums over groups."""
 
     axes: tuple[int, ...] = ()
     nodes: tuple[_Ints, ...] = ()
+    views: tuple[View, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -42,13 +49,35 @@ class Rows(NamedTuple):
     def size(self) -> int:
         return math.prod(self.shape)
 
-    def columns(self, axes: Axes) -> dict[str, Coded]:
+    @property
+    def names(self) -> list[str]:
+        """The columns that it keeps."""
+        return [face.label for view in self.views for face in view.axis.faces]
+
+    @property
+    def grouped(self) -> list[int]:
+        """Which of the axes have sums over groups."""
+        return [at for at, view in enumerate(self.views) if view.of is not None]
+
+    def inside(self, at: int, row: int) -> NDArray[Any]:
+        """Return 1 for the nodes of an axis that a row has, and 0 for others."""
+        view = self.views[at]
+        found = np.zeros(view.axis.tree.size, np.int64)
+        found[self.nodes[at][row]] = 1
+        return view.lifted(found)
+
+    def without(self, some: Container[int]) -> Rows:
+        """Return the rows without some of their axes."""
+        kept = [each for at, each in enumerate(zip(*self, strict=True)) if at not in some]
+        return Rows(*zip(*kept, strict=True))
+
+    def columns(self, _: Axes) -> dict[str, Coded]:
         """Return the columns of levels."""
+        found: dict[str, Coded] = {}
         index = np.indices(self.shape, sparse=True)
-        return {
-            axes[place].label: axes[place].coded(np.broadcast_to(nodes[at], self.shape).reshape(-1))
-            for place, nodes, at in zip(self.axes, self.nodes, index, strict=True)
-        }
+        for view, nodes, at in zip(self.views, self.nodes, index, strict=True):
+            found |= view.axis.columns_of(np.broadcast_to(nodes[at], self.shape).reshape(-1))
+        return found
 
 
 class Listed(NamedTuple):
@@ -74,59 +103,61 @@ _NO_ROWS = Rows()
 _ALL: Mapping[int, NDArray[Any]] = {}
 
 
-def rows_of(axes: Sequence[Axis], by: Columns) -> Rows:
+def rows_of(axes: Axes, by: Columns) -> Rows:
     """Return the rows of a frame that keeps these columns."""
-    asked = by if isinstance(by, tuple | list) else (by,)
-    kept = tuple(sorted({place_of(axes, "by", label) for label in asked}))
-    for place in kept:
-        if axes[place].label in _NAMES:
-            raise ValueError(
-                f"by has {axes[place].label!r}, the name of a column of answers: give others"
-            )
-    return Rows(kept, tuple(axes[place].asked for place in kept))
+    views = axes.of("by", by)
+    found = Rows(
+        tuple(views), tuple(view.axis.asked for view in views.values()), tuple(views.values())
+    )
+    if named := [label for label in found.names if label in _NAMES]:
+        raise ValueError(f"by has {named[0]!r}, the name of a column of answers: give others")
+    return found
 
 
-def place_of(axes: Sequence[Axis], name: str, label: Any, rows: Rows = _NO_ROWS) -> int:
-    """Return the place of a column that rows do not keep."""
-    known = [axis.label for axis in axes]
-    if label not in known:
-        raise KeyError(f"{name} = {label!r} is no column of the table: give one of {known}")
-    place = known.index(label)
-    if place in rows.axes:
+def column_of(axes: Axes, name: str, label: Any, rows: Rows) -> tuple[int, View]:
+    """Return the place of the axis of a column that rows do not keep, and what it has of it."""
+    [found] = axes.of(name, (label,)).items()
+    if label in rows.names:
         raise ValueError(f"{name} has {label!r}, which is in by: give it once")
-    return place
+    return found
 
 
 def sum_of(
-    axes: Sequence[Axis], kept: Sequence[int], chosen: Mapping[int, NDArray[Any]] = _ALL
-) -> Sum:
+    axes: Sequence[Axis], kept: Container[int], chosen: Mapping[int, NDArray[Any]] = _ALL
+) -> list[Any]:
     """Return a sum of estimates: over all nodes of the columns not kept, or with weights."""
-    return [
-        chosen.get(place, None if place in kept else roots(axis)) for place, axis in enumerate(axes)
-    ]
+    found = list[Any]()
+    for place, axis in enumerate(axes):
+        weights = chosen.get(place)
+        if place in kept:
+            found.append(None if weights is None else Within(weights))
+        else:
+            found.append(roots(axis) if weights is None else weights)
+    return found
 
 
 def roots(axis: Axis) -> _Ints:
     return axis.root_weights
 
 
-def choose(axes: Sequence[Axis], name: str, levels: Any, rows: Rows) -> dict[int, NDArray[Any]]:
+def choose(axes: Axes, name: str, levels: Any, rows: Rows) -> dict[int, NDArray[Any]]:
     """Return for each column of a selection 1 for its nodes, but for those below others."""
     if not isinstance(levels, Mapping):
         raise TypeError(parameters.foreign(name, levels, "a mapping of column names to levels"))
     found: dict[int, NDArray[Any]] = {}
     for label, given in levels.items():
-        place = place_of(axes, name, label, rows)
-        tree = axes[place].tree
+        place, view = column_of(axes, name, label, rows)
+        tree = view.axis.tree
         chosen = np.zeros(tree.size, np.int64)
         for each in given if isinstance(given, list | set) else [given]:
-            chosen[axes[place].node(name, each)] = 1
+            chosen[view.axis.node(name, each)] = 1
         inside = np.zeros_like(chosen)
         for depth in range(tree.depth):
             below = tree.below(depth)
             above = tree.parents[below]
             inside[below] = np.maximum(inside[above], chosen[above])
-        found[place] = chosen * (1 - inside)
+        own = view.lifted(chosen * (1 - inside))
+        found[place] = own if place not in found else found[place] * own
     return found
 
 
@@ -152,11 +183,11 @@ def is_part(
 
 
 def values_of(
-    axes: Sequence[Axis], column: Any, values: Any, rows: Rows
-) -> tuple[int, dict[int, Fraction]]:
-    """Return the place of a column, and the values of the leaves that have one."""
-    place = place_of(axes, "column", column, rows)
-    axis = axes[place]
+    axes: Axes, column: Any, values: Any, rows: Rows
+) -> tuple[int, View, dict[int, Fraction]]:
+    """Return the place of a column, what it has there, and the values of leaves that have one."""
+    place, view = column_of(axes, "column", column, rows)
+    axis = view.axis
     if values is None:
         # The label of other records is not their value, even if it is a number.
         values = dict(zip(axis.levels, axis.levels, strict=True)) | dict.fromkeys(axis.other)
@@ -182,7 +213,7 @@ def values_of(
             ) from None
     if not found:
         raise ValueError("values are empty: give the value of at least one level")
-    return place, found
+    return place, view, found
 
 
 def weights_of(size: int, values: Mapping[int, Fraction]) -> tuple[_Floats, Fraction, Fraction]:
@@ -222,12 +253,13 @@ def populations(axes: Axes, population: Any, rows: Rows | Listed) -> NDArray[Any
         keys = levels[0] if len(levels) == 1 else [*zip(*levels, strict=True)]
         _check_sizes(key for key in keys if key not in sizes)
         return np.array([sizes[key] for key in keys], object)
-    kept = [axes[place] for place in rows.axes]
+    kept = Axes(each.axis for each in rows.views)
     whole = np.full([axis.tree.size for axis in kept], math.nan, object)
     for key, number in sizes.items():
         parts = key if isinstance(key, tuple) else (key,)
-        if len(parts) == len(kept):
-            at = [axis.places.get(part) for axis, part in zip(kept, parts, strict=True)]
+        if len(parts) == len(rows.names):
+            named_by = zip(kept, kept.joined(parts), strict=True)
+            at = [axis.places.get(part) for axis, part in named_by]
             if None not in at:
                 whole[tuple(at)] = number
     added = whole
@@ -238,11 +270,13 @@ def populations(axes: Axes, population: Any, rows: Rows | Listed) -> NDArray[Any
     # Only NaN is not itself.
     found = np.where(whole == whole, whole, added)[np.ix_(*rows.nodes)]  # noqa: PLR0124
     lost = np.argwhere(found != found).tolist()  # noqa: PLR0124
-    keys = [
-        tuple(axis.nodes[nodes[x]] for axis, nodes, x in zip(kept, rows.nodes, at, strict=True))
+    labels_of = [
+        kept.separate(
+            axis.nodes[nodes[x]] for axis, nodes, x in zip(kept, rows.nodes, at, strict=True)
+        )
         for at in lost[:1]
     ]
-    _check_sizes(key if len(key) > 1 else key[0] for key in keys)
+    _check_sizes(tuple(key) if len(key) > 1 else key[0] for key in labels_of)
     return found
 
 

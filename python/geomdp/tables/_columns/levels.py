@@ -36,6 +36,16 @@ def checked(name: str, levels: Any) -> list[Any]:
         raise TypeError(f"{name} are not accepted: give hashable values") from None
     if repeated or not items:
         raise ValueError(f"{name} are empty or repeat one: give each once")
+    return _of_one_type(name, items, found)
+
+
+def column(name: str, items: Sequence[Any]) -> list[Any]:
+    """Return levels that may repeat as plain objects of Python, refused as :func:`checked` does."""
+    return _of_one_type(name, *_listed(items))
+
+
+def _of_one_type(name: str, items: list[Any], found: set[type]) -> list[Any]:
+    """Return plain objects of one type that every library and every file keeps."""
     if found - _NULL == {int, float}:
         items = [None if item is None else _of_equal(float, item) for item in items]
         found = kinds(items)

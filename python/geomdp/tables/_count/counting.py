@@ -30,7 +30,7 @@ from geomdp.tables._columns.native import (
 )
 from geomdp.tables._count.contributions import drawn, kept_of, sorted_by, spent, starts
 from geomdp.tables._engines import CLUSTERS
-from geomdp.tables._facts import layout, naming
+from geomdp.tables._facts import layout
 from geomdp.tables._facts.exact_sums import check_countable, numbered, packed, rows
 from geomdp.tables._release.table import Table
 
@@ -70,7 +70,7 @@ _TOTALS_LISTED = [x for word in _TOTAL_WORDS for x in (word, word.capitalize(), 
 def count(design: Layout, data: Any, counts: Any = None, not_totals: Any = None) -> Table:
     """Return the exact counts; :meth:`geomdp.tables.Design.count` has the details."""
     stated = [] if not_totals is None else _levels.checked("not_totals", not_totals)
-    if unknown := [x for x in stated if not any(axis.has(x) for axis in design._axes)]:
+    if unknown := [x for x in stated if not any(face.has(x) for face in design._axes.faces)]:
         raise ValueError(
             f"not_totals have {parameters.shown(unknown[0])}: give levels of the table"
         )
@@ -166,7 +166,7 @@ def groups(
 
 def _check_no_totals(design: Layout, counts: Any, not_totals: Sequence[Any]) -> None:
     """Refuse designs that would count a crosstab's own totals, and so its records twice."""
-    for axis in design._axes:
+    for axis in design._axes.faces:
         for level in axis.levels if axis.rule is None else filter(axis.has, _TOTALS_LISTED):
             words = re.findall(r"\w+", level) if isinstance(level, str) else []
             # The first and the last.
@@ -311,8 +311,8 @@ def _cells(
         numbers = None if axis.several else plain_integers(own[0])
         at = None if numbers is None else axis.of_integers(numbers)
         if at is None:
-            items: Any = [items_of(series, axis.values) for series in own]
-            items = map(naming.path, zip(*items, strict=True)) if axis.several else items[0]
+            read = zip(own, axis.reads, strict=True)
+            items = axis.items([items_of(series, known.values) for series, (known, _) in read])
             at = axis.of_items(items, size)
         places.append(at)
     inside = np.ones(size, np.bool_)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import product, repeat
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,9 +132,7 @@ class Axis:
                     f"bins of {label!r} are not accepted for a hierarchy: give a list of levels"
                 )
             self.bins = Bins(label, bins, len(items) - len(other) - len(margin))
-        self.shares = (
-            self._even if shares is None else _shares(f"shares of {label!r}", shares, self.depths)
-        )
+        self.shares = self._shared(shares)
 
     @cached_property
     def levels(self) -> list[Any]:
@@ -152,9 +150,9 @@ class Axis:
         shared = tree is not None and self.nodes is tree.nodes
         return Coded(self.nodes, nodes, tree._made if tree and shared else self._columns)
 
-    def column(self, places: NDArray[Any]) -> Coded:
-        """Return a column of the labels at places in the order of a frame."""
-        return self.coded(self.shown[places])
+    def at(self, places: NDArray[Any]) -> NDArray[Any]:
+        """Return the nodes at places in the order of a frame."""
+        return np.asarray(self.shown[places])
 
     @property
     def size(self) -> int:
@@ -170,6 +168,32 @@ class Axis:
     def common(self) -> Sequence[int] | None:
         """The places of a public list of levels with a threshold of their own, if there is one."""
         return None
+
+    @property
+    def faces(self) -> Sequence[Axis]:
+        """The columns of a table that show its levels: itself, or those of combinations."""
+        return (self,)
+
+    @property
+    def reads(self) -> list[tuple[Axis, str]]:
+        """The columns of the data, each with the axis that has its levels."""
+        return [(self, column) for column in self.columns]
+
+    def view(self, names: Sequence[str]) -> View:  # noqa: ARG002 (itself, whatever its name)
+        """Return what rows by some of its faces have."""
+        return View(self, None)
+
+    def columns_of(self, nodes: NDArray[Any]) -> dict[str, Coded]:
+        """Return columns of the labels of nodes, by name."""
+        return {self.label: self.coded(nodes)}
+
+    def columns_of_cells(self, places: NDArray[Any]) -> dict[str, Coded]:
+        """Return columns of the labels of cells, by name."""
+        return {self.label: Coded(self.cells, places)}
+
+    def items(self, columns: Sequence[list[Any]]) -> Iterable[Any]:
+        """Return what each record has in the columns of the data, as :meth:`of_items` takes it."""
+        return map(naming.path, zip(*columns, strict=True)) if self.several else columns[0]
 
     @property
     def typed(self) -> list[Any]:
@@ -199,12 +223,16 @@ class Axis:
         """Whether a place has a level."""
         return True
 
-    def of_rows(self, column: Any, rest: Sequence[Any]) -> NDArray[Any]:
-        """Return the place of each row's level in a column of a file.
+    def of_rows(self, columns: Sequence[Any], rest: Sequence[Any]) -> NDArray[Any]:
+        """Return the place of each row's level in the columns of a file.
 
-        That of the row for the rest, whose label this list has, comes after all levels.
+        That of the row for the rest, whose labels this list has, comes after all levels.
         """
-        return np.asarray(column.among([*self.shown_nodes, *rest]))
+        return np.asarray(columns[0].among([*self.shown_nodes, *rest]))
+
+    def cells_of_rows(self, columns: Sequence[Any]) -> NDArray[Any]:
+        """Return the place among what is counted of each row's level in the columns of a file."""
+        return np.asarray(columns[0].among(self.cells))
 
     @property
     def depths(self) -> int:
@@ -229,6 +257,12 @@ class Axis:
     def counts(self) -> list[int]:
         """The number of nodes of each depth."""
         return np.diff(self.tree.starts[:-1]).tolist()
+
+    def _shared(self, shares: Any) -> tuple[Fraction, ...]:
+        """Return the parts of epsilon by depth, which may be given."""
+        if shares is None:
+            return self._even
+        return _shares(f"shares of {self.label!r}", shares, self.depths)
 
     @property
     def _even(self) -> tuple[Fraction, ...]:
@@ -425,6 +459,24 @@ class Axis:
         return known if self.hierarchy is None else self.hierarchy
 
 
+class View(NamedTuple):
+    """What rows of an answer have of a column: nodes of it, or sums over groups of them."""
+
+    #: What the rows are called by.
+    axis: Axis
+    #: For each node of the table's own axis, that of the sum which has it; None if it is itself.
+    of: NDArray[np.int64] | None
+
+    @property
+    def most(self) -> int:
+        """The most nodes that a sum has."""
+        return 1 if self.of is None else int(np.bincount(self.of).max())
+
+    def lifted(self, weights: NDArray[Any]) -> NDArray[Any]:
+        """Return weights of the table's own nodes that stand for these of sums."""
+        return weights if self.of is None else np.asarray(weights[..., self.of])
+
+
 class Axes(tuple[Axis, ...]):
     """The axes of a table, which is their product: its shape, and places in arrays of its nodes."""
 
@@ -445,6 +497,17 @@ class Axes(tuple[Axis, ...]):
         """All blocks. The last one has the finest cells."""
         return list(product(*(range(axis.depths) for axis in self)))
 
+    def joined(self, labels: Sequence[Any]) -> list[Any]:
+        """Return the label of each axis, which is a tuple of those of its faces if it has many."""
+        return [own[0] if len(own) == 1 else tuple(own) for own in self.split(labels)]
+
+    def separate(self, labels: Iterable[Any]) -> list[Any]:
+        """Return the label of each face, given those of axes."""
+        found = list[Any]()
+        for axis, label in zip(self, labels, strict=True):
+            found += [label] if len(axis.faces) == 1 else label
+        return found
+
     def block(self, depths: Block) -> tuple[slice, ...]:
         """Return the index of a block in an array of all nodes."""
         return tuple(axis.tree.level(depth) for axis, depth in zip(self, depths, strict=True))
@@ -455,8 +518,18 @@ class Axes(tuple[Axis, ...]):
 
     @property
     def reads(self) -> list[tuple[Axis, str]]:
-        """The columns of the data that are read for levels, each with its axis."""
-        return [(axis, column) for axis in self for column in axis.columns]
+        """The columns of the data that are read for levels, each with an axis of its levels."""
+        return [each for axis in self for each in axis.reads]
+
+    @property
+    def faces(self) -> list[Axis]:
+        """The columns of a table that show levels."""
+        return [face for axis in self for face in axis.faces]
+
+    def split(self, columns: Sequence[Any]) -> list[Sequence[Any]]:
+        """Return what stands beside each face, of a sequence of these, by axis."""
+        ends = np.cumsum([len(axis.faces) for axis in self]).tolist()
+        return [columns[end - len(axis.faces) : end] for axis, end in zip(self, ends, strict=True)]
 
     @property
     def leaves(self) -> tuple[NDArray[Any], ...]:
@@ -473,8 +546,13 @@ class Axes(tuple[Axis, ...]):
         if rows is None:
             self.check_listed()
             rows = np.arange(math.prod(self.shape))
+        pairs = zip(self, self.nodes_of(rows), strict=True)
+        return {x: each for axis, nodes in pairs for x, each in axis.columns_of(nodes).items()}
+
+    def nodes_of(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
+        """Return the node of each axis that some rows of a frame have."""
         places = unraveled(rows, self.shape)
-        return {axis.label: axis.column(each) for axis, each in zip(self, places, strict=True)}
+        return [axis.at(each) for axis, each in zip(self, places, strict=True)]
 
     def check_listed(self) -> None:
         """Refuse what lists all levels, where a rule states some."""
@@ -482,14 +560,26 @@ class Axes(tuple[Axis, ...]):
             if axis.rule is not None:
                 axis.nodes  # noqa: B018 (it is refused by name)
 
-    def of(self, name: str, columns: Any) -> list[Axis]:
-        """Return the axes of some columns, given as an argument of this name, in their order."""
-        known = [axis.label for axis in self]
+    def of(self, name: str, columns: Any) -> dict[int, View]:
+        """Return what some columns, given as an argument of this name, have of each axis."""
         asked = columns if isinstance(columns, tuple | list) else (columns,)
+        places = self.places
         for label in asked:
-            if label not in known:
+            if label not in places:
+                known = list(places)
                 raise KeyError(f"{name} = {label!r} is no column of the table: give one of {known}")
-        return [axis for axis in self if axis.label in asked]
+        chosen: dict[int, set[str]] = {}
+        for label in asked:
+            chosen.setdefault(places[label], set()).add(label)
+        return {
+            place: self[place].view([x.label for x in self[place].faces if x.label in names])
+            for place, names in sorted(chosen.items())
+        }
+
+    @property
+    def places(self) -> dict[str, int]:
+        """The place of the axis that each column of a table is of."""
+        return {face.label: place for place, axis in enumerate(self) for face in axis.faces}
 
 
 def raveled(places: Sequence[NDArray[Any]], sizes: Sequence[int], many: int) -> NDArray[Any]:

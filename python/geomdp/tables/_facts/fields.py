@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 from datetime import date, datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -395,18 +396,16 @@ def check(facts: Mapping[str, Any]) -> None:
         most = FIELDS[name].most if name in FIELDS else 1
         left, size = [name, value], 0
         while left:
-            one = left.pop()
-            inside: Sequence[Any] = ()
-            if isinstance(one, dict):
-                inside = [*one, *one.values()]
-            elif isinstance(one, list):
-                inside = one
-            elif isinstance(one, str) and not parameters.is_text(one):
+            # All values of one depth at a time, since lists of lists may have many.
+            lists = [each for each in left if isinstance(each, list)]
+            objects = [each for each in left if isinstance(each, dict)]
+            if not parameters.is_text("".join(each for each in left if isinstance(each, str))):
                 raise ValueError(f"its field {name!r} has other than {parameters.TEXT}")
-            size += 1
-            if size + len(left) + len(inside) > most + 1:
+            size += len(left)
+            if size + sum(map(len, lists)) + 2 * sum(map(len, objects)) > most + 1:
                 raise ValueError(f"its field {name!r} has more than {many(most, 'value')}")
-            left += inside
+            values = (each.values() for each in objects)
+            left = [*chain.from_iterable((*lists, *objects, *values))]
 
 
 def stated(design: Any) -> dict[str, Any]:
@@ -485,7 +484,8 @@ def _axis(axis: Any) -> dict[str, Any]:
             "complete": axis.complete,
             "shares": shares,
         }
-    return {
+    columns = {"columns": list(axis.columns)} if axis.several else {}
+    return columns | {
         "levels": _encoded(axis.given),
         "other": _encoded(axis.other),
         "complete": axis.complete,
@@ -504,7 +504,9 @@ def _rest(rest: Any) -> dict[str, Any] | None:
 
 
 def _encoded(levels: Sequence[Any]) -> list[Any]:
-    """Return levels as JSON keeps them; dates and times as text by type."""
+    """Return levels as JSON keeps them: combinations as lists, dates and times as text by type."""
+    if tuple in _levels.kinds(levels):
+        return [_encoded(each) for each in levels]
     if not _levels.kinds(levels) & _DATED.keys():
         return list(levels)
     return [

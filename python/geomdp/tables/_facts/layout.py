@@ -94,15 +94,17 @@ class Layout:
             wanted = "'add-remove' or 'change'"
             raise ValueError(parameters.refusal("neighbours", neighbours, wanted))
         self._by_columns = isinstance(levels, Mapping)
-        columns, given = _by_label(levels if isinstance(levels, Mapping) else {"level": levels})
+        columns, given, names = _by_label(
+            levels if isinstance(levels, Mapping) else {"level": levels}
+        )
         words = [("summed", summed), ("having", having)]
-        words = [("name", name), *(("column", label) for label in given), *filter(_given, words)]
+        words = [("name", name), *(("column", label) for label in names), *filter(_given, words)]
         for what, each in words:
             parameters.check_text(what, each)
         who = ids.columns(individual)
         for each in who:
             parameters.check_text("individual", each)
-        if name in given:
+        if name in names:
             raise ValueError(f"name = {name!r} is not accepted: give one that no column has")
         self.name, self.individual, self.neighbours = name, ids.one_or_all(who), neighbours
         self.l0 = parameters.at_least("l0", 1 if l0 is None else l0, 1)
@@ -131,7 +133,7 @@ class Layout:
             )
         )
         if tables is not None:
-            _check_lists(given)
+            _check_lists(columns, given)
             _chosen.check_shares(parts, own, given)
             asked = _chosen.keys_of(tables, given)
             sums = _chosen.sums(asked, given, sums, others)
@@ -170,7 +172,8 @@ class Layout:
                 for block in self._axes.blocks
             }
         self.levels: dict[str, Any] = {
-            axis.label: axis.shown_nodes if axis.rule is None else axis.rule for axis in self._axes
+            face.label: face.shown_nodes if face.rule is None else face.rule
+            for face in self._axes.faces
         }
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -748,29 +751,45 @@ def named(layout: Layout, label: str) -> Layout:
     return type(layout)(**(given | {"levels": {label: given["levels"]}}))
 
 
-def _by_label(levels: Mapping[Any, Any]) -> tuple[dict[str, tuple[str, ...]], dict[str, Any]]:
-    """Return the columns of each that is made of several, and all levels, by the table's names."""
+def _by_label(
+    levels: Mapping[Any, Any],
+) -> tuple[dict[str, tuple[str, ...]], dict[str, Any], list[Any]]:
+    """Return the columns of each that is made of several, all levels, and the table's columns.
+
+    The first two are by the name of an axis, and combinations have several columns of the table.
+    """
     columns: dict[str, tuple[str, ...]] = {}
     given: dict[str, Any] = {}
     for key, items in levels.items():
         if isinstance(key, tuple):
             for each in key:
                 parameters.check_text("column", each)
-            if not isinstance(items, Hierarchy) or len({*key}) < len(key) or len(key) < 2:
+            if len({*key}) < len(key) or len(key) < 2:
                 raise ValueError(
-                    f"columns {key} are not accepted: give two or more names with a Hierarchy, "
-                    "from the root down, each once"
+                    f"columns {key} are not accepted: give two or more names, each once, with a "
+                    "list of combinations, or with a Hierarchy, from the root down"
                 )
             columns[_label(key)] = key
         if _label(key) in given:
             raise ValueError(f"column {_label(key)!r} is given twice: give each once")
         given[_label(key)] = items
-    return columns, given
+    names = list[Any]()
+    for label, items in given.items():
+        own = label in columns and not isinstance(items, Hierarchy)
+        names += columns[label] if own else (label,)
+    if twice := [name for name, many in Counter(names).items() if many > 1]:
+        raise ValueError(f"column {twice[0]!r} is given twice: give each once")
+    return columns, given, names
 
 
-def _check_lists(given: Mapping[str, Any]) -> None:
-    """Refuse levels that are a rule beside tables, whose rows are listed."""
+def _check_lists(columns: Mapping[str, tuple[str, ...]], given: Mapping[str, Any]) -> None:
+    """Refuse levels that are a rule, or combinations, beside tables, whose rows are listed."""
     for label, each in given.items():
+        if label in columns and not isinstance(each, Hierarchy):
+            raise ValueError(
+                f"tables are not accepted with the combinations of {columns[label]}: leave them "
+                "out, since totals by each of these columns are sums of noisy cells"
+            )
         if (rule := rules.of(each)) is not None:
             raise ValueError(
                 f"tables are not accepted with levels of {label!r} that are a rule, "
@@ -817,7 +836,7 @@ def united(one: Layout, other: Layout) -> Layout:
 
 def common(one: Layout, other: Layout) -> Layout:
     """Return the design of the tables that two releases with the same columns both have."""
-    order, more = list(one.levels), {axis.label: axis for axis in other._axes}
+    order, more = _labels_of(one), {axis.label: axis for axis in other._axes}
     for axis in one._axes:
         if axis.hierarchy is not None and axis.given != more[axis.label].given:
             raise ValueError(f"other has another tree of {axis.label!r}: give the same")
@@ -827,7 +846,7 @@ def common(one: Layout, other: Layout) -> Layout:
         raise ValueError("other has none of the tables of this release: give one that has some")
     if len(tables) == len(own):
         found = one
-    elif len(tables) == len(theirs) and order == list(other.levels):
+    elif len(tables) == len(theirs) and order == _labels_of(other):
         found = other
     else:
         found = _of_tables(one, one._axes, order, tables)
@@ -840,9 +859,14 @@ def common(one: Layout, other: Layout) -> Layout:
 
 def alike(one: Layout, other: Layout) -> dict[Block, Block]:
     """Return for each block of a design the block of another one with the same nodes."""
-    order = list(one.levels)
+    order = _labels_of(one)
     theirs = {_key(other, block, order): block for block in other.blocks}
     return {block: theirs[_key(one, block, order)] for block in one.blocks}
+
+
+def _labels_of(layout: Layout) -> list[str]:
+    """Return the names of the axes of a table."""
+    return [axis.label for axis in layout._axes]
 
 
 def _of_tables(
@@ -854,7 +878,7 @@ def _of_tables(
     """
     whole = {axis.label: axis for axis in axes}
     return Layout(
-        {label: whole[label].given for label in order},
+        {whole[label].key: whole[label].given for label in order},
         other={label: x.other[0] for label, x in whole.items() if x.other},
         complete=tuple(label for label, x in whole.items() if x.complete),
         bins={label: x.cuts for label, x in whole.items() if x.cuts},

@@ -15,15 +15,18 @@ from geomdp.tables._columns import levels as _levels
 from geomdp.tables._columns.native import Coded
 from geomdp.tables._facts import rules
 from geomdp.tables._facts.axes import NUMBERED, Axis
+from geomdp.tables._facts.combinations import CombinationAxis
+from geomdp.tables._facts.hierarchy import Hierarchy
 from geomdp.tables._facts.rules import Integers, Rule
 
 #: What it has in common with other axes. All else of these lists their levels.
 _KEPT = frozenset(
     (
-        *("cells_by_depth", "chosen", "coded", "column", "columns", "common"),
-        *("complete", "counts", "depths", "even", "examples", "given", "has", "hierarchy"),
+        *("at", "cells_by_depth", "chosen", "coded", "columns", "columns_of", "common"),
+        *("complete", "counts", "depths", "even", "examples", "faces", "given", "has", "hierarchy"),
         *(
             "is_level",
+            "items",
             "key",
             "label",
             "many",
@@ -34,14 +37,16 @@ _KEPT = frozenset(
             "of_rows",
             "other",
         ),
-        *("outside", "pairs", "paths", "rooms", "rule", "several", "shares", "size", "typed"),
-        *("bins", "cuts", "values"),
+        *("outside", "pairs", "paths", "reads", "rooms", "rule", "several", "shares", "size"),
+        *("bins", "cuts", "typed", "values", "view"),
     )
 )
 
 
 def axis_of(label: str, levels: Any, **how: Any) -> Axis:
-    """Return the axis of a column, of listed levels or of a rule."""
+    """Return the axis of a column, of listed levels or of a rule, or that of combinations."""
+    if how["columns"] is not None and not isinstance(levels, Hierarchy):
+        return CombinationAxis(label, levels, **how)
     rule = rules.of(levels)
     return Axis(label, levels, **how) if rule is None else RuleAxis(label, rule, **how)
 
@@ -160,12 +165,13 @@ class RuleAxis(Axis):
         codes = [known.setdefault(node, len(known)) for node in nodes.tolist()]
         return Coded(list(map(self._label, known)), np.array(codes, np.int64))
 
-    def column(self, places: NDArray[Any]) -> Coded:
-        """Return a column of the labels at places."""
-        return self.coded(places)
+    def at(self, places: NDArray[Any]) -> NDArray[Any]:
+        """Return the places, which are the nodes."""
+        return places
 
-    def of_rows(self, column: Any, rest: Sequence[Any]) -> NDArray[Any]:
-        """Return the place of each row's level in a column of a file, as a list has it."""
+    def of_rows(self, columns: Sequence[Any], rest: Sequence[Any]) -> NDArray[Any]:
+        """Return the place of each row's level in the columns of a file, as a list has it."""
+        [column] = columns
         known = {column.text_of(x): self.rule.size + n for n, x in enumerate([*self.other, *rest])}
         found = [
             self.rule.place(column.of_text(item, self.rule.of_text)) if at is None else at

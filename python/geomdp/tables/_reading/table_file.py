@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -306,8 +307,8 @@ def _top(known: _Known, contents: Contents) -> Top:
     design, mechanisms = known[:2]
     if list(mechanisms) != design.blocks[-1:]:
         raise ValueError(_OTHER_DEPTHS)
-    levels = zip(contents.columns, design._axes, strict=False)
-    places = tuple(each.among(axis.cells) for each, axis in levels)
+    levels = zip(design._axes.split(contents.columns[:-1]), design._axes, strict=True)
+    places = tuple(axis.cells_of_rows(each) for each, axis in levels)
     cells = np.ravel_multi_index(places, design._axes.sizes)
     [given] = mechanisms.values()
     change = cells.size * steps(design)
@@ -353,9 +354,10 @@ def _rest_of(known: _Known, contents: Contents) -> Rest | None:
 
 def _places(design: Design, contents: Contents, rest: Rest | None) -> list[NDArray[np.int64]]:
     """Return the place of each row's level, by column; of the last row, those of the rest."""
-    found = []
-    for at, (each, axis) in enumerate(zip(contents.columns, design._axes, strict=False)):
-        places = axis.of_rows(each, () if rest is None else rest.labels[at : at + 1])
+    found, axes = [], design._axes
+    labels = [()] * len(axes) if rest is None else axes.split(rest.labels)
+    for axis, columns, own in zip(axes, axes.split(contents.columns[:-1]), labels, strict=True):
+        places = axis.of_rows(columns, own)
         if rest is not None and np.flatnonzero(places == axis.size).tolist() != [len(places) - 1]:
             raise ValueError(_OTHER_ROWS)
         found.append(places)
@@ -372,8 +374,8 @@ def _design(contents: Contents) -> Design:
             columns = tuple(each["columns"])
             levels[label if columns == (label,) else columns] = _hierarchy(each)
         else:
-            said = each["levels"]
-            levels[label] = rules.of_facts(said) if isinstance(said, dict) else _decoded(said)
+            said, key = each["levels"], tuple(each["columns"]) if "columns" in each else label
+            levels[key] = rules.of_facts(said) if isinstance(said, dict) else _decoded(said)
         for name, known in labels.items():
             if each.get(name):
                 [known[label]] = _decoded(each[name])
@@ -454,7 +456,11 @@ def _hierarchy(facts: Mapping[str, Any]) -> Hierarchy:
 
 
 def _decoded(levels: list[Any]) -> list[Any]:
-    """Return levels of JSON as they were; dates and times are objects."""
+    """Return levels of JSON as they were; dates and times are objects, combinations lists."""
+    if list in _levels.kinds(levels):
+        if dict not in _levels.kinds(chain.from_iterable(levels)):
+            return [*map(tuple, levels)]
+        return [tuple(map(_dated, each)) for each in levels]
     return [*map(_dated, levels)] if dict in _levels.kinds(levels) else levels
 
 

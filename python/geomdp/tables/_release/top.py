@@ -83,10 +83,8 @@ class Top(Released):
         """Return the columns of levels."""
         design = self.design
         places = np.unravel_index(self._cells, design._axes.sizes)
-        return {
-            axis.label: Coded(axis.cells, each)
-            for axis, each in zip(design._axes, places, strict=True)
-        }
+        pairs = zip(design._axes, places, strict=True)
+        return {x: each for axis, at in pairs for x, each in axis.columns_of_cells(at).items()}
 
     def _rows(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return values, whose order is that of the frame."""

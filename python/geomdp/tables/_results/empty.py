@@ -67,8 +67,9 @@ class EmptyTableWarning(UserWarning):
 def types(axes: Sequence[Axis]) -> str:
     """Return what the columns of records have to be, to equal the levels."""
     return ", ".join(
-        f"{' and '.join(map(repr, axis.columns))} {_WORDS[_levels.type_of(axis.values)]}"
+        f"{' and '.join(map(repr, face.columns))} {_WORDS[_levels.type_of(face.values)]}"
         for axis in axes
+        for face in axis.faces
     )
 
 

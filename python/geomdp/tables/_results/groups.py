@@ -22,6 +22,7 @@ from geomdp.tables._answers.selection import Listed, Rows
 from geomdp.tables._answers.totals import OfTotals
 from geomdp.tables._columns.native import Coded
 from geomdp.tables._facts import classes, counted, rounding
+from geomdp.tables._facts.axes import unraveled
 from geomdp.tables._facts.classes import Classes, Thresholds
 from geomdp.tables._math import ends, thresholds
 from geomdp.tables._math.ends import Ends
@@ -507,12 +508,11 @@ class NoisyGroups(Released, OfTotals):
         lower, _ = self._ends(empty.LEVEL, simultaneous=True)
         if not lower.any():
             return list(axes), True
-        seen = self._picked[lower[: self._picked.size] > 0]
-        levels = [each.listed() for each in axes.columns(seen).values()]
+        places = unraveled(self._picked[lower[: self._picked.size] > 0], axes.sizes)
         return [
             axis
-            for axis, items in zip(axes, levels, strict=True)
-            if axis.other and {*items} <= {*axis.other}
+            for axis, at in zip(axes, places, strict=True)
+            if axis.other and (at == axis.outside).all()
         ], False
 
     def _rehearsed(self) -> dict[str, Any]:
@@ -520,7 +520,7 @@ class NoisyGroups(Released, OfTotals):
 
         Nobody knows which groups appear.
         """
-        known = {axis.label: axis.examples for axis in self.design._axes}
+        known = {face.label: face.examples for face in self.design._axes.faces}
         rows = np.arange(max(map(len, known.values()), default=1))
         columns: dict[str, Any] = {x: Coded(each, rows % len(each)) for x, each in known.items()}
         return columns | {self._name: np.zeros_like(rows)}

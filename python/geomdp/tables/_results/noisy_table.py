@@ -84,6 +84,8 @@ class NoisyTable(Released, Answers):
         self._refuse_chosen("an array of cells")
         axes = self.design._axes
         cells: NDArray[np.int64] = self.counts[axes.leaves]
+        if any(len(axis.faces) > 1 for axis in axes):
+            raise ValueError("cells of a list of combinations are no array with an axis a column")
         return {axis.label: axis.levels for axis in axes}, cells
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -383,7 +385,8 @@ class NoisyTable(Released, Answers):
         """
         self._refuse_chosen("plot()")
         axes = self.design._axes
-        chosen = axes.of("by", [axis.label for axis in axes[:2]] if by is None else by)
+        first = [face.label for axis in axes[:2] for face in axis.faces]
+        chosen = [each.axis for each in axes.of("by", first if by is None else by).values()]
         if not 1 <= len(chosen) <= 2:
             raise ValueError(f"by = {parameters.shown(by)} is not accepted: give one column or two")
         parameters.level("alpha", alpha)  # Without one there would be no interval.
@@ -396,7 +399,8 @@ class NoisyTable(Released, Answers):
         ]
 
         def ends(together: bool) -> NDArray[Any]:
-            _, found = self._totals(labels, alpha, simultaneous=together)
+            names = [face.label for axis in chosen for face in axis.faces]
+            _, found = self._totals(names, alpha, simultaneous=together)
             whole = np.stack([found[name] for name in ("estimate", "lower", "upper")])
             return whole[np.ix_(np.arange(3), *places)]
 
@@ -483,7 +487,7 @@ class NoisyTable(Released, Answers):
                 for block, part in self.design._parts.items()
             ]
             return {"sheets": sheets}
-        nodes = [each.places for each in self.design._columns().values()]
+        nodes = axes.nodes_of(rows)
         below = [axis.tree.children[at] > 0 for axis, at in zip(axes, nodes, strict=True)]
         found: dict[str, Any] = {"totals": np.any(below, axis=0) if below else rows < 0}
         place = next((x for x, axis in enumerate(axes) if axis.hierarchy is not None), None)

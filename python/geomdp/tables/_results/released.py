@@ -336,7 +336,9 @@ class Released:
     def _answers(self) -> shown.Shown:
         """Return what a page shows: of ranks, no number."""
         levels = {}
-        for axis, (label, each) in zip(self.design._axes, self._levels().items(), strict=True):
+        for axis, (label, each) in zip(
+            self.design._axes.faces, self._levels().items(), strict=True
+        ):
             names = {} if axis.hierarchy is None else axis.hierarchy.labels
             texts = [
                 f"{names[item]} ({text})" if item in names else text or "not stated"

@@ -82,12 +82,12 @@ def asked(design: Layout, rest: Any, epsilon: Any) -> tuple[Rest | None, Any]:
 
 def labels(design: Layout, given: Any) -> tuple[Any, ...]:
     """Return the label of the row in each column, unless it is a level, or of another type."""
-    columns = [axis.label for axis in design._axes]
+    columns = [axis.label for axis in design._axes.faces]
     by_column = given if isinstance(given, Mapping) else dict.fromkeys(columns, given)
     if by_column.keys() != set(columns):
         raise ValueError(f"rest has other columns: give a label for each of {columns}")
     found = []
-    for axis in design._axes:
+    for axis in design._axes.faces:
         label = by_column[axis.label]
         if label is None or (isinstance(label, float) and label != label):  # noqa: PLR0124
             raise ValueError(f"rest of {axis.label!r} is null: give a label")
