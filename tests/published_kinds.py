@@ -116,6 +116,7 @@ RELEASED["rounded"] = DESIGNS["flat"].count(PEOPLE).release(epsilon=0.5)._to_mul
 RELEASED["rounded margins"] = RELEASED["margins"]._to_multiples(5)
 RELEASED["rounded groups"] = RELEASED["groups"]._to_multiples(10)
 RELEASED["rounded groups and rest"] = RELEASED["groups and rest"]._to_multiples(5)
+RELEASED["rounded middles"] = RELEASED["margins"]._to_multiples("middle of 6")
 RELEASED["rounded bounds"] = RELEASED["bounds"]._to_multiples(7)
 #: The sum of three releases, one of them rounded and one with more tables.
 RELEASED["sum"] = RELEASED["rounded"].plus(
@@ -134,6 +135,11 @@ def least(rates: list[float], alpha: float) -> int:
     return int(np.flatnonzero(1 - inside <= alpha)[0])
 
 
+def half(rounded: Any) -> int:
+    """Return the most that rounding moved a count."""
+    return int(str(rounded or 0).removeprefix("middle of ")) // 2
+
+
 def ends_of_each(release: Any, alpha: Any) -> Any:
     """Return the ends of intervals of the noisy counts by themselves, by row.
 
@@ -144,12 +150,12 @@ def ends_of_each(release: Any, alpha: Any) -> Any:
     axes, ends = release.design._axes, np.zeros((*release.design._axes.shape, 2), np.int64)
     if release.parts:
         rates = [float(rate) for each in release.parts for rate in [each.mechanisms[0, 0].rate]]
-        off = release._moved + (release._rounded or 0) // 2 + least(rates, float(alpha))
+        off = release._moved + half(release._rounded) + least(rates, float(alpha))
         counts = release.frame.iloc[:, -1].to_numpy()
         return np.stack([counts - off, counts.clip(0) + off], 1).clip(0)
     for block, mechanism in release.mechanisms.items():
         at = axes.block(block)
-        off, bounds = (release._rounded or 0) // 2, mechanism.bounds or (-np.inf, np.inf)
+        off, bounds = half(release._rounded), mechanism.bounds or (-np.inf, np.inf)
         for side, moved in enumerate((-off, off)):
             counts = release.counts[at].clip(None if release.design.signed else 0)
             before = np.clip(counts + moved, *bounds).astype(np.int64)

@@ -56,7 +56,7 @@ def read(path: Path, alpha: float = 0.05) -> list[dict[str, Any]]:
             for known, size in zip(depths, sizes, strict=True)
         )
         # The most that rounding moved a count.
-        off = (facts["rounded"] or 0) // 2 + facts.get("moved", 0)
+        off = int(str(facts["rounded"] or 0).rpartition(" ")[2]) // 2 + facts.get("moved", 0)
         # A noisy count below the floor has the interval of the floor.
         count = max(int(cells[-1]), floor)
         given = count - off, count + off

@@ -26,7 +26,7 @@ LIMITS = np.iinfo(np.int64)
 STEPS = [2, 3, 4, 5, 7, 10, 100, 2**31]
 
 
-def moved(of: Any, step: int) -> Any:
+def moved(of: Any, step: Any) -> Any:
     """Return a table of a test with its noisy counts rounded."""
     of._values, of._rounded = rounding.nearest(of._values, step), step
     return of
@@ -51,6 +51,47 @@ def test_the_nearest_multiple_or_the_even_one_of_two(step: int) -> None:
             assert abs(each - count) <= rounding.half(step) <= step / 2
     assert rounding.is_nearest(np.array(found), step)
     assert not rounding.is_nearest(np.array([step, step + 1]), step)
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 6, 10, 2**31])
+def test_counts_become_the_middle_of_their_group(size: int) -> None:
+    """1 to 6 became 3 for middles of 6, 7 to 12 became 9; and 0 stays."""
+    text = f"middle of {size}"
+    assert rounding.step(text) == text
+    counts = [*range(-60, 61), LIMITS.min, LIMITS.max, LIMITS.min + 1, LIMITS.max - 1]
+    found = rounding.nearest(np.array(counts), text).tolist()
+    for count, each in zip(counts, found, strict=True):
+        wanted = -(-count // size) * size - size // 2 if count else 0
+        if count in (LIMITS.min, LIMITS.max):
+            wanted = count
+        assert each == min(max(wanted, LIMITS.min), LIMITS.max)
+        if abs(count) < 2**62:
+            assert abs(each - count) <= rounding.half(text) == size // 2
+    assert rounding.is_nearest(np.array(found[:-3]), text)
+    assert rounding.nearest(np.array([1, 6, 7, 12, 13]), "middle of 6").tolist() == [3, 3, 9, 9, 15]
+    assert not rounding.is_nearest(np.array([size // 2 + size, size // 2 + size - 1]), text)
+    for bad in ("middle of 1", "middle of 0", "middle of 4294967296", "middle of 06", "middle of"):
+        with pytest.raises((TypeError, ValueError), match=r"^rounded "):
+            rounding.step(bad)
+
+
+def test_a_file_states_its_middles(tmp_path: Path) -> None:
+    release = (
+        DESIGNS["flat"]
+        .count(PEOPLE)
+        .release(epsilon=1, save=tmp_path / "a.csv", rounded="middle of 6")
+    )
+    found = geomdp.read(tmp_path / "a.csv")
+    assert {count % 6 for count in found.to_dict().values()} == {3}
+    assert "rounded to the middles of groups of 6" in repr(found)
+    plain, wider = release.intervals(0.05), found.intervals(0.05)
+    assert (wider["upper"] - found.frame["count"] - 3 == plain["upper"] - plain["estimate"]).all()
+    found.save(tmp_path / "a.html")
+    assert "rounded to the middles of groups of 6, which" in (tmp_path / "a.html").read_text()
+    with pytest.raises(
+        ValueError, match=r"rounded = 6 is not accepted for counts that are the mid"
+    ):
+        found.save(tmp_path / "b.csv", rounded=6)
 
 
 def test_a_count_that_noise_may_have_moved_to_a_limit_opens_its_interval() -> None:
@@ -133,10 +174,10 @@ def test_sums_of_cells_are_wider_by_half_a_step_for_each() -> None:
 # Coverage, over all noise
 
 
-@pytest.mark.parametrize("step", [2, 5, 10])
+@pytest.mark.parametrize("step", [2, 5, 10, "middle of 6"])
 @pytest.mark.parametrize(("column", "true", "epsilon", "most"), LISTS)
 def test_intervals_of_rounded_counts_hold_over_all_noise(
-    column: Any, true: Any, epsilon: Any, most: int, step: int
+    column: Any, true: Any, epsilon: Any, most: int, step: Any
 ) -> None:
     found, masses = small(column, true, epsilon, most)
     rounded, values, n = moved(found, step), np.array(column.levels), sum(true)
@@ -232,8 +273,8 @@ def test_bounds_open_where_rounding_may_hide_them() -> None:
         assert (of._values <= 23 + 5).all()
 
 
-@pytest.mark.parametrize("step", [5, 10])
-def test_intervals_of_rounded_groups_hold_given_that_they_appear(step: int) -> None:
+@pytest.mark.parametrize("step", [5, 10, "middle of 6"])
+def test_intervals_of_rounded_groups_hold_given_that_they_appear(step: Any) -> None:
     threshold, rate = 12, 0.5
     published = np.arange(threshold, threshold + 150)
     design = Design(range(published.size))
@@ -298,6 +339,7 @@ def test_a_release_is_saved_rounded_and_refused_before_it_is_paid(tmp_path: Path
     ("name", "facts"),
     [
         *(("flat", {"rounded": bad}) for bad in (10, 1, 0, -5, 2.5, "5", True, [5], 10**30)),
+        *(("flat", {"rounded": f"middle of {bad}"}) for bad in ("6", "1", "x", "-6")),
         ("top", {"rounded": 5}),
     ],
 )

@@ -244,7 +244,8 @@ read_geomdp <- function(path, level = 0.95) {
 
 # The most that rounding moved a count: half a step, rounded down, and what was added up before.
 .off <- function(facts) {
-  sum(facts$moved) + if (is.null(facts$rounded)) 0 else facts$rounded %/% 2
+  step <- if (is.null(facts$rounded)) 0 else as.numeric(sub("middle of ", "", facts$rounded))
+  sum(facts$moved) + step %/% 2
 }
 
 # The releases whose noise the counts have: one, or those of a sum.
@@ -336,7 +337,8 @@ summary.geomdp <- function(object, ...) {
   cat("privacy loss (epsilon) for one individual: ", epsilon, "\n", sep = "")
   cat("each individual counts ", .limits(facts), "\n", sep = "")
   if (!is.null(facts$rounded)) {
-    cat("counts are rounded to multiples of ", facts$rounded, "\n", sep = "")
+    kind <- if (is.character(facts$rounded)) "the " else "multiples of "
+    cat("counts are rounded to ", kind, facts$rounded, "\n", sep = "")
   }
   cat("id: ", facts$id, ", the same in every file of this release\n", sep = "")
   for (id in facts$corrects) {

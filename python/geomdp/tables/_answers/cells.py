@@ -16,6 +16,7 @@ from geomdp._numerics import inverse
 from geomdp.tables._answers import estimates, selection
 from geomdp.tables._answers.estimates import Estimates
 from geomdp.tables._answers.selection import Columns, Rows
+from geomdp.tables._facts import rounding as _rounding
 
 _Floats: TypeAlias = NDArray[np.float64]
 #: A number of cells has thresholds up to this, which float64 holds with its neighbours.
@@ -226,7 +227,7 @@ class OfCells(Estimates):
         if self._rounded is not None:
             raise ValueError(
                 f"{what} needs the noisy counts as they were drawn, and these are rounded to "
-                f"multiples of {self._rounded}: ask the release before it was rounded"
+                f"{_rounding.said(self._rounded)}: ask the release before it was rounded"
             )
         if self.parts:
             raise ValueError(

@@ -393,7 +393,7 @@ class Estimates:
     #: Public true counts by block, whose depths are those of rooted trees.
     _known: Mapping[Block, _Ints] = MappingProxyType({})
     #: The number of whose multiples the noisy counts are: see :meth:`Released.save`.
-    _rounded: int | None = None
+    _rounded: int | str | None = None
     #: The most that rounding moved each count before it was added to others.
     _moved: int = 0
     #: Which of several precisions of one table it is.

@@ -32,7 +32,7 @@ class Bins:
         if not isinstance(cuts, Sequence | np.ndarray) or isinstance(cuts, str):
             raise TypeError(parameters.foreign(name, cuts, "a list of increasing cut points"))
         self.cuts = _levels.checked(name, cuts)
-        if not _levels.kinds(self.cuts) <= _TYPES:
+        if _levels.kinds(self.cuts) - _TYPES:
             raise TypeError(f"{name} are not accepted: give numbers, dates or times")
         if any(one >= two for one, two in pairwise(self.cuts)):
             raise ValueError(f"{name} are not accepted: give increasing cut points")

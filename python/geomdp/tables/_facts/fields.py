@@ -294,10 +294,13 @@ FIELDS: dict[str, Field] = {
         most=MOST_VALUES,
     ),
     "rounded": Field(
-        {"type": ["integer", "null"], "minimum": 2},
+        {"type": ["integer", "string", "null"], "minimum": 2, "pattern": "^middle of [0-9]+$"},
         "null, or the number to whose multiples the noisy counts were rounded. Each became the "
         "nearest multiple, or of two that are equally near the even multiple, so it moved by at "
-        "most half of this number, rounded down. A count at a limit of int64 stayed there",
+        "most half of this number, rounded down. A count at a limit of int64 stayed there. "
+        'Or a text such as `"middle of 6"`: the noisy counts from 1 to 6 became 3, those from 7 to '
+        "12 became 9, and so on, those from -5 to -1 became -3, and 0 stayed, so that each moved "
+        "by at most half of the number, too",
         lambda release: release._rounded,
         differs=_OWN,
         option=("N", "publish multiples of N, such as 5 or 10"),

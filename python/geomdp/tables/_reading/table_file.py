@@ -321,8 +321,8 @@ def _top(known: _Known, contents: Contents) -> Top:
     return top
 
 
-def _rounded(contents: Contents) -> int | None:
-    """Return the number of whose multiples the counts are, or None."""
+def _rounded(contents: Contents) -> int | str | None:
+    """Return what the counts were rounded to, or None."""
     stated = contents.facts["rounded"]
     if stated is None:
         return None

@@ -51,7 +51,7 @@ class Bundle(Mapping[str, NoisyTable]):
         path: Mapping[str, str | PathLike[str]],
         *,
         overwrite: bool = False,
-        rounded: Integer | None = None,
+        rounded: Integer | str | None = None,
         about: Mapping[str, str] | None = None,
     ) -> None:
         """Write each table to a file of its own, as :meth:`NoisyTable.save` does.

@@ -69,7 +69,7 @@ class Publishing(TypedDict, total=False):  # numpydoc ignore=PR02
     threads: int | None
     corrects: Any
     save: str | PathLike[str] | Mapping[str, str | PathLike[str]] | None
-    rounded: Integer | None
+    rounded: Integer | str | None
     about: Mapping[str, str] | None
 
 

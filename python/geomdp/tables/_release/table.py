@@ -193,9 +193,10 @@ class Table(Searched):
             of the same program pays nothing. If a run is interrupted after the booking, the same
             call publishes what was paid for. If the disk fails, the error has the release as its
             attribute ``released``. With `tiers`, a mapping from their names to a file for each.
-        rounded : int, optional
-            With `save`, publish multiples of this number, such as 5 or 10, as
-            :meth:`NoisyTable.save` does. The returned table has the noisy counts before rounding.
+        rounded : int or str, optional
+            With `save`, publish multiples of this number, such as 5 or 10, or with "middle of 6"
+            middles of groups, as :meth:`NoisyTable.save` does. The returned table has the noisy
+            counts before rounding.
         about : mapping of names to texts, optional
             What to say about the table in its files and on its page: any of `title`, `description`,
             `source`, `period`, `publisher`, `contact` and `licence`. The returned table keeps it,

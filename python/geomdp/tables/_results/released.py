@@ -63,7 +63,7 @@ class Released:
         *,
         identity: Identity,
         part_of: Fraction | None = None,
-        rounded: int | None = None,
+        rounded: int | str | None = None,
         about: Mapping[str, str] | None = None,
         tier: tuple[str, tuple[Fraction, ...]] | None = None,
     ) -> None:
@@ -211,7 +211,7 @@ class Released:
         *,
         overwrite: bool = False,
         certificate: bool = False,
-        rounded: Integer | None = None,
+        rounded: Integer | str | None = None,
         about: Mapping[str, str] | None = None,
     ) -> None:
         """Write the noisy counts to a file, with all that a reader needs (``docs/format.md``).
@@ -232,11 +232,13 @@ class Released:
             Whether files of these names may be replaced.
         certificate : bool
             Whether to include the certificates of the mechanisms.
-        rounded : int, optional
+        rounded : int or str, optional
             For offices that must round, such as to 5 or 10: publish the multiples of this number
             that are nearest to the noisy counts, and the even one of two that are equally near.
             This costs no privacy. The file states the number, and intervals from it are wider by
-            half a step on each side for each count that they use.
+            half a step on each side for each count that they use. With the text "middle of 6", or
+            another number, the published count is 3 for noisy counts from 1 to 6, 9 from 7 to 12,
+            and so on, -3 from -5 to -1, and 0 for 0.
         about : mapping of names to texts, optional
             What to say about the table in this file, instead of what the release says
             (:attr:`about`): any of `title`, `description`, `source`, `period`, `publisher`,
@@ -317,8 +319,9 @@ class Released:
             raise ValueError("rounded is not accepted for names alone, which have no counts")
         if self._rounded not in (None, step):
             raise ValueError(
-                f"rounded = {step} is not accepted for counts that are multiples of "
-                f"{self._rounded} already: give that, or the release before it was rounded"
+                f"rounded = {parameters.shown(step)} is not accepted for counts that are "
+                f"{rounding.said(self._rounded)} already: give that, or the release before it was "
+                "rounded"
             )
         made = copy.copy(self)
         made._values, made._rounded = rounding.nearest(self._values, step), step
@@ -354,7 +357,7 @@ class Released:
         if parts := getattr(self, "parts", ()):
             loss = f"sum of {notebook.many(len(parts), 'release')}, {loss} in all of them"
         tier = "" if self._tier is None else f", the tier {self._tier.name}"
-        rounded = "" if self._rounded is None else f", rounded to multiples of {self._rounded}"
+        rounded = "" if self._rounded is None else f", rounded to {rounding.said(self._rounded)}"
         return f"{self._title()}{tier}{rounded}, {loss}"
 
     def _title(self) -> str:

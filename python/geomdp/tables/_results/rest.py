@@ -45,7 +45,7 @@ class Rest(NamedTuple):
             for (name, each), label in zip(columns.items(), self.labels, strict=True)
         }
 
-    def ends(self, count: int, rounded: int | None, level: Fraction) -> tuple[int, int]:
+    def ends(self, count: int, rounded: int | str | None, level: Fraction) -> tuple[int, int]:
         """Return the ends of the interval of the row, whichever groups were left out.
 
         A noisy count below 0 has the interval of 0.

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from geomdp._ground.notebook import many
 from geomdp.tables._facts import about as _about
+from geomdp.tables._facts import rounding
 from geomdp.tables._publish.page import sentences
 from geomdp.tables._publish.page.sentences import between, joined, number
 from geomdp.tables._publish.page.shown import CONFIDENCES, MAIN, Sheet, Shown
@@ -98,7 +99,7 @@ def _for_scripts(facts: Mapping[str, Any], shown: Shown) -> dict[str, Any]:
         else "".join(map(str, map(int, at(shown.cells) or []))),
         "rate": shown.rate,
         "sums": shown.sums is None,
-        "step": facts["rounded"] or 0,
+        "step": 2 * rounding.half(facts["rounded"]),
         "signed": shown.least is None,
         "ranked": shown.intervals is None,
         "tree": shown.tree,

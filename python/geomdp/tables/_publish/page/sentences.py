@@ -11,6 +11,7 @@ import numpy as np
 
 from geomdp._ground import parameters
 from geomdp._ground.notebook import many
+from geomdp.tables._facts import rounding
 from geomdp.tables._publish.page.shown import Shown
 
 #: How many rows are tried as an example, and how long the name of one may be.
@@ -161,7 +162,7 @@ def _numbers(facts: Mapping[str, Any], shown: Shown) -> list[str]:
         )
     if facts["rounded"] is not None:
         found.append(
-            f"The noisy {what}s were rounded to multiples of {number(facts['rounded'])}, which the "
+            f"The noisy {what}s were rounded to {rounding.said(facts['rounded'])}, which the "
             "intervals allow for."
         )
     return found
