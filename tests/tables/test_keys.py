@@ -125,6 +125,18 @@ for kind, items in ARROW.items():
         KINDS[f"pyarrow, dictionary of {kind}"] = (coded(kind), items)
 
 
+@pytest.mark.parametrize("cells", [None, ["who"]])
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()], ids=str)
+def test_rows_of_views_in_pandas_are_not_bounded(kind: pa.DataType, cells: Any) -> None:
+    """Arrow picks no rows of views; in a table they are individuals."""
+    items = TEXT if kind == pa.string_view() else BYTES
+    frame = pd.DataFrame({"who": arrow_of_pandas(kind)([items[0]] * 3), "town": TOWNS})
+    with pytest.raises(TypeError, match=f"{kind}.* not accepted: give numbers, bools, strings"):
+        tables.bound_contributions(frame, "who", l0=1, cells=cells)
+    design = tables.Design({"town": [*TOWNS]}, individual="who", l0=1)
+    assert design.count(frame).frame["count"].sum() == 1
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_individual_in_three_cells_is_one(kind: str) -> None:
     """By every library and every way; and two are two."""
