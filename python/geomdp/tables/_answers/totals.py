@@ -170,7 +170,7 @@ class OfTotals(Estimates):
 
         Parameters
         ----------
-        earlier : noisy table
+        earlier : noisy table or groups
             Another release of the same kind of counts, with the same levels of the columns in `by`.
             Its other columns may differ if they leave out no records: those with `other`, and
             those that a design states to be `complete`. Steps of one stream may share noise, so
@@ -233,7 +233,7 @@ class OfTotals(Estimates):
 
         Parameters
         ----------
-        other : noisy table
+        other : noisy table or groups
             A release with the columns of `by`, with the same levels as for :meth:`plus` and with
             independent noise, of counts of any kind. For means, these are the counts of the records
             whose values this table adds up, such as the other file of :meth:`SumAndCount.release`;
@@ -295,11 +295,12 @@ class OfTotals(Estimates):
             counts. Records that the table leaves out, having no level in one of its columns, are
             in none of them. To add more totals, call the method again. Take totals from a public
             source, not from the data, since epsilon does not cover them. They must be totals of the
-            records that remain after contributions are bounded.
+            records that remain after contributions are bounded. Groups that reached a threshold take
+            the number of all records alone, those left out among them.
 
         Returns
         -------
-        NoisyTable
+        NoisyTable or NoisyGroups
             The same release, with its id. Its files state the totals, so that :func:`geomdp.read`
             answers with them too.
 
