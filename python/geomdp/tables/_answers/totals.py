@@ -295,8 +295,8 @@ class OfTotals(Estimates):
             counts. Records that the table leaves out, having no level in one of its columns, are
             in none of them. To add more totals, call the method again. Take totals from a public
             source, not from the data, since epsilon does not cover them. They must be totals of the
-            records that remain after contributions are bounded. Groups that reached a threshold take
-            the number of all records alone, those left out among them.
+            records that remain after contributions are bounded. Groups that reached a threshold
+            take the number of all records alone, those left out among them.
 
         Returns
         -------
