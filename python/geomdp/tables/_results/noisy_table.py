@@ -131,7 +131,7 @@ class NoisyTable(Released, Answers):
 
         Parameters
         ----------
-        other, more : noisy tables
+        other, *more : noisy tables
             Releases of the same kind of counts, with the same columns and levels, and the same
             limits of what one individual adds. Privacy losses may differ, and so may margins,
             chosen tables and shares: the sum has the tables that all of them have. The same release
