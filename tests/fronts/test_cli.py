@@ -1063,6 +1063,7 @@ def test_tables_are_described_booked_and_rounded(main: Main, tmp_path: Path) -> 
     for changed, code, said in [
         (more, 2, "only 0.1 of 1.1 is left"),
         ([*more, "--rounded", 1], 2, "'1' is not accepted: give an integer of at least 2"),
+        ([*more, "--rounded", "middle of 1"], 2, "give an int from 2 to 2**31, or a text such as"),
         ([*more, "--about", "titel", "x"], 2, "'titel'"),
         ([*more, "--about", "title", "x"], 2, "twice for the same KEY"),
         ([*more, "--budget", "none"], 1, "no such ledger"),
@@ -1122,7 +1123,7 @@ FACTS: dict[str, tuple[list[str], Any]] = {
     "--linf": (["4"], 4),
     "--name": (["visits"], "visits"),
     "--neighbours": (["change"], "change"),
-    "--rounded": (["5"], 5),
+    "--rounded": (["middle of 6"], "middle of 6"),
     "--unit": (["person"], "person"),
 }
 

@@ -435,6 +435,17 @@ def test_tiers_and_steps_of_streams_are_parts_as_they_are(tmp_path: Path) -> Non
     assert both.epsilon == Fraction(11, 10)
 
 
+def test_a_table_without_noise_adds_none(tmp_path: Path) -> None:
+    exact = FLAT.count(PEOPLE).release(geomdp.GeometricMechanism.from_scale(0))
+    one, _, _ = sites()
+    found = exact.plus(one)
+    assert found.epsilon == math.inf
+    ends, own = found.intervals(0.05), one.intervals(0.05)
+    assert (ends["upper"] - ends["estimate"] == own["upper"] - own["estimate"]).all()
+    with pytest.raises(ValueError, match="a table without noise cannot be saved"):
+        found.save(tmp_path / "a.csv")
+
+
 def test_the_losses_of_decimals_add_up_exactly() -> None:
     parts = sites(epsilons=[0.1] * 10)
     assert parts[0].plus(*parts[1:]).epsilon == 1

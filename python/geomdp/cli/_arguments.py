@@ -168,6 +168,11 @@ _SHARED = {
 }
 
 
+def _number_or(pattern: str | None, text: str, *, least: int) -> int | str:
+    """Return an integer, or a text of this form."""
+    return text if pattern and re.search(pattern, text) else integer(text, least=least)
+
+
 def _how(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return how the parser reads an option whose value has this schema."""
     if "enum" in schema:
@@ -175,7 +180,7 @@ def _how(schema: Mapping[str, Any]) -> dict[str, Any]:
     if schema["type"] == "object":
         return {"nargs": 2, "action": "append"}
     if "integer" in schema["type"]:
-        return {"type": partial(integer, least=schema["minimum"])}
+        return {"type": partial(_number_or, schema.get("pattern"), least=schema["minimum"])}
     return {"action": "append"} if "array" in schema["type"] else {}
 
 

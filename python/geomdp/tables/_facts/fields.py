@@ -303,7 +303,7 @@ FIELDS: dict[str, Field] = {
         "by at most half of the number, too",
         lambda release: release._rounded,
         differs=_OWN,
-        option=("N", "publish multiples of N, such as 5 or 10"),
+        option=("N", "publish multiples of N, such as 5 or 10, or the 'middle of 6'"),
     ),
     "name": Field(
         _TEXT,

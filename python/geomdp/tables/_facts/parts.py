@@ -48,8 +48,8 @@ class Part:
     label: str | None
     #: What its publisher says about it.
     about: Mapping[str, str]
-    #: Its exact privacy loss for one individual.
-    epsilon: Fraction
+    #: Its exact privacy loss for one individual; infinite without noise.
+    epsilon: Fraction | float
     #: The mechanism of each block of the sum.
     mechanisms: Mapping[Block, Noise]
     _part_of: Fraction | None
@@ -69,7 +69,7 @@ class Part:
         return self.about.get("title") or self.label or self.id
 
     @property
-    def loss(self) -> Fraction:
+    def loss(self) -> Fraction | float:
         """The privacy loss of one individual by it: for a step of a stream, by the stream."""
         return self.epsilon if self._part_of is None else self._part_of
 
@@ -82,7 +82,7 @@ def of(release: Any, mechanisms: Mapping[Block, Noise]) -> Part:
         release.count_id,
         release.label,
         release.about,
-        Fraction(release.epsilon),
+        release.epsilon,
         mechanisms,
         release._part_of,
         release._tier,
@@ -97,7 +97,7 @@ def identity(parts: Sequence[Part]) -> Identity:
     )
 
 
-def loss(parts: Sequence[Part]) -> Fraction:
+def loss(parts: Sequence[Part]) -> Fraction | float:
     """Return the most that an individual loses by all parts together."""
     return sum((part.loss for part in parts), Fraction(0))
 
