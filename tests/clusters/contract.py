@@ -307,7 +307,7 @@ class Tables:
             }
         )
         labels, frame = ["a", "b", "c"], engine.frame(records)
-        cuts = {"age": [18, 65], "euros": [0.5, 9.25], "day": [DAY, days[20]]}
+        cuts: dict[str, list[Any]] = {"age": [18, 65], "euros": [0.5, 9.25], "day": [DAY, days[20]]}
         for design in (
             *(Design({name: labels}, bins={name: each}, other="x") for name, each in cuts.items()),
             Design(dict.fromkeys(cuts, labels), bins=cuts),

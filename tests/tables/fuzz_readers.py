@@ -51,7 +51,7 @@ def made(folder: Path) -> dict[str, Path]:
     levels: dict[str, list[Any]] = {"area": ["a", "b"], "on": days}
     table = tables.count(data, levels)
     tree = tables.Hierarchy({"a": "all", "b": "all", "b1": "b", "b2": "b"}, leaves_only=True)
-    released = {
+    released: dict[str, Any] = {
         "table": tables.count(data, levels, margins={"area": "all"}).release(epsilon="1/3"),
         "groups": table.release(epsilon="1/3", at_least=60),
         "tree": of_leaves(tree, [3, 5, 8]).release(epsilon="1/3"),
