@@ -1063,7 +1063,7 @@ def test_tables_are_described_booked_and_rounded(main: Main, tmp_path: Path) -> 
     for changed, code, said in [
         (more, 2, "only 0.1 of 1.1 is left"),
         ([*more, "--rounded", 1], 2, "'1' is not accepted: give an integer of at least 2"),
-        ([*more, "--rounded", "middle of 1"], 2, "give an int from 2 to 2**31, or a text such as"),
+        ([*more, "--rounded", "middle of 1"], 2, "or a text such as 'middle of 6'"),
         ([*more, "--about", "titel", "x"], 2, "'titel'"),
         ([*more, "--about", "title", "x"], 2, "twice for the same KEY"),
         ([*more, "--budget", "none"], 1, "no such ledger"),
@@ -1142,8 +1142,10 @@ def test_each_fact_is_stated_as_it_was_given(main: Main, visits: list[str], opti
     assert description[option.removeprefix("--").replace("-", "_")] == stated
 
 
-#: What Python alone takes: facts of sums, shares of epsilon, releases, threads, and a mechanism.
+#: What Python alone takes: facts of sums, shares of epsilon, releases, threads, and a mechanism;
+#: and bins of numbers, since the command reads text.
 IN_PYTHON = {"shares", "tables", "values", "summed", "having", "rest", "threads", "corrects"}
+IN_PYTHON |= {"bins"}
 #: Given by place, or as OUT.
 BY_PLACE = {"self", "data", "levels", "mechanism", "save", "publishing"}
 
