@@ -88,7 +88,7 @@ class Source(NamedTuple):
         for place, own in inside.items():
             if self.of.design._axes[place].tree.depth:
                 kind.append(groups)
-            members = np.stack([weights[place][own != 0] for weights in sums])
+            members = np.stack([weights[place] for weights in sums])[:, np.flatnonzero(own != 0)]
             kind += [x.tobytes() for x in np.unique(members, axis=1, return_counts=True)]
         return Source(self.of, self.rows.without(groups), sums), kind
 
@@ -145,19 +145,17 @@ class Asked:
             yield index, Asked(*sources), repr(kinds)
 
     @cached_property
-    def _alike(self) -> tuple[list[tuple[tuple[Any, ...], str]], dict[str, Asked]]:
-        """Where the rows of each group are, with their kind; and what one group of a kind asks."""
-        places, known = [], dict[str, Asked]()
+    def _alike(self) -> list[tuple[list[tuple[Any, ...]], Asked]]:
+        """Where the rows of all groups of each kind are, and what one of them asks."""
+        known: dict[str, tuple[list[tuple[Any, ...]], Asked]] = {}
         for index, own, kind in self._groups():
-            places.append((index, kind))
-            known.setdefault(kind, own)
-        return places, known
+            known.setdefault(kind, ([], own))[0].append(index)
+        return list(known.values())
 
     def _of_alike(self, function: Callable[[Asked], Any]) -> list[tuple[tuple[Any, ...], Any]]:
         """Return where the rows of each group are, with what a function finds of their errors."""
-        places, known = self._alike
-        found = {kind: function(each) for kind, each in known.items()}
-        return [(index, found[kind]) for index, kind in places]
+        found = [(places, function(one)) for places, one in self._alike]
+        return [(index, each) for places, each in found for index in places]
 
     @cached_property
     def _found(self) -> list[tuple[NDArray[Any], NDArray[Any], float]]:
@@ -194,8 +192,12 @@ class Asked:
     def kinds(self) -> tuple[int, Iterator[tuple[tuple[Any, ...], Errors]]]:
         """Return how many kinds of rows there are, and the rows and errors of each."""
         if self._grouped:
-            groups = self._of_alike(lambda like: [*like.kinds()[1]])
-            pairs = [(_index(index, some), x) for index, each in groups for some, x in each]
+            pairs = [
+                (index, errors)
+                for places, like in self._alike
+                for rows, errors in like.kinds()[1]
+                for index in _indices(places, rows)
+            ]
             return len(pairs), iter(pairs)
         many, found = products.kinds(
             [source.of._workload for source in self.sources], [x.nodes for x in self.sources]
@@ -290,10 +292,18 @@ class Asked:
         return decimals.down(left)
 
 
-def _index(group: tuple[Any, ...], rows: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
-    """Return the index of some rows of a group among all rows."""
+def _indices(
+    groups: list[tuple[Any, ...]], rows: tuple[NDArray[Any], ...]
+) -> Iterator[tuple[NDArray[Any], ...]]:
+    """Yield indices of some rows of groups among all rows: one, if groups are along one axis."""
     own = iter(rows)
-    return np.ix_(*([x] if not isinstance(x, slice) else next(own).reshape(-1) for x in group))
+    sides = [next(own).reshape(-1) if isinstance(x, slice) else None for x in groups[0]]
+    [at, *more] = [place for place, x in enumerate(sides) if x is None]
+    if not more:
+        yield np.ix_(*(([group[at] for group in groups] if x is None else x) for x in sides))
+        return
+    for group in groups:
+        yield np.ix_(*([x] if each is None else each for x, each in zip(group, sides, strict=True)))
 
 
 def workload_of(

@@ -61,10 +61,9 @@ class Rows(NamedTuple):
 
     def inside(self, at: int, row: int) -> NDArray[Any]:
         """Return 1 for the nodes of an axis that a row has, and 0 for others."""
-        view = self.views[at]
-        found = np.zeros(view.axis.tree.size, np.int64)
-        found[self.nodes[at][row]] = 1
-        return view.lifted(found)
+        view, node = self.views[at], self.nodes[at][row]
+        nodes = np.arange(view.axis.tree.size) if view.of is None else view.of
+        return np.asarray(nodes == node, np.int64)
 
     def without(self, some: Container[int]) -> Rows:
         """Return the rows without some of their axes."""
