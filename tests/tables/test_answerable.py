@@ -20,6 +20,7 @@ from geomdp import GeometricMechanism
 from geomdp.accounting import Budget
 from geomdp.tables import Design, Hierarchy, count
 from geomdp.tables._answers.selection import Rows
+from geomdp.tables._facts.axes import View
 from geomdp.tables._math import weighted
 from geomdp.tiers import TierPlan
 
@@ -273,7 +274,8 @@ def test_estimates_of_open_trees_beside_any_tables_are_the_least_squares() -> No
                 np.arange(x.tree.size)[x.tree.level(depth)]
                 for x, depth in zip(design._axes, block, strict=True)
             ]
-            asked = noisy._asked(Rows((0, 1, 2), tuple(nodes)), {})
+            views = tuple(View(each, None) for each in design._axes)
+            asked = noisy._asked(Rows((0, 1, 2), tuple(nodes), views), {})
             own = np.empty([each.size for each in nodes])
             for index, errors in asked.kinds()[1]:
                 own[index] = errors.variances[0]
