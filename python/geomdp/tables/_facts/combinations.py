@@ -54,13 +54,8 @@ class CombinationAxis(Axis):
             for place, (name, items) in enumerate(zip(columns, values, strict=True))
         ]
         self.label, self.columns, self.complete = label, columns, complete
-        self.hierarchy, self.bins, self.margin, self.chosen, self._columns = (
-            None,
-            None,
-            False,
-            chosen,
-            {},
-        )
+        self.hierarchy, self.bins, self._columns = None, None, {}
+        self.margin, self.chosen = False, chosen
         self.other = [tuple(face.other[0] for face in self._faces)] if others else []
         self.nodes = [*zip(*values, strict=True), *self.other]
         self.tree, self.shown = Tree(np.full(len(self.nodes), -1)), np.arange(len(self.nodes))
