@@ -9,8 +9,9 @@ The goal for `Table.release` was 325 calls, 17 files and 120 changes, from befor
 tables, stated the losses of its noisy counts and kept what it drew. On 28 November 2026 it had 818,
 27 and 263. One rehearsal for each mechanism, no workload where every question has one, and a bound
 that ends where it decides left 494, 24 and 210; it then asked whether epsilon was a percentage,
-with losses that are added up once: 508, 25 and 218. Of these, 120 state losses, 63 find the
-mechanisms and 73 look for empty tables.
+with losses that are added up once, and every public call then hid what it was given: 553, 26 and
+236. About 120 of these state losses, 63 find the mechanisms, 73 look for empty tables and 27 hide.
+Reading a file has 249 calls of 1,152 in the check of its description, which goes level by level.
 """
 
 import itertools
