@@ -149,7 +149,9 @@ def test_damage_is_refused_or_loses_budget(
     seed = random.randrange(2**32)
     chance, refused = random.Random(seed), 0
     cuts = [content[:cut] for cut in range(len(content))]
-    for damaged in (*cuts, *(damages(chance, content) for _ in range(1200))):
+    # Among them are digits, which become others: a line that is read with another amount.
+    flips = [content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :] for at in range(len(cuts))]
+    for damaged in (*cuts, *flips, *(damages(chance, content) for _ in range(1200))):
         path.write_bytes(damaged)
         for use in (lambda: kind.told(kind.open(path)), lambda: kind.add(kind.open(path))):
             found = refusal(use)

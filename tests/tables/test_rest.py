@@ -192,6 +192,12 @@ def test_what_was_left_out_follows_from_a_total() -> None:
     reach = accuracy.sum_accuracy(GeometricMechanism(1), 2, level)
     low = int(other.total(alpha=level)["lower"][0]) - n - reach
     assert release.left_out(other, alpha=alpha)["lower"].tolist() == [max(low, 0)]
+    # No total below the noisy counts makes it certain that nothing was left out.
+    for least in (0, n - 1):
+        assert release.left_out(least, alpha=alpha).iloc[0].tolist() == [
+            0,
+            n - release._shown_sum(alpha)[0],
+        ]
     limited = Design(PAGES, individual="who", l0=1)
     of_people = limited.count(VISITS.assign(who=1)).release(epsilon=1)
     away = Design({"page": ["home", "away"]}).count(pages).release(epsilon=1)

@@ -333,7 +333,8 @@ class NoisyGroups(Released, OfTotals):
         Returns
         -------
         data frame
-            One row: lower and upper, which are not negative.
+            One row: lower and upper, which are not negative. If the groups shown add up to more
+            than the total, the interval is that of groups that add up to it.
 
         Examples
         --------
@@ -359,7 +360,8 @@ class NoisyGroups(Released, OfTotals):
         else:
             whole = (parameters.at_least("total", total, 0),) * 2
         low, high = self._shown_sum(level)
-        lower, upper = max(whole[0] - high, 0), max(whole[1] - low, 0)
+        # As for a noisy count below 0: a total below the groups shown is taken for theirs.
+        lower, upper = max(whole[0] - high, 0), max(whole[1], sum(self.counts.tolist())) - low
         return self._made({"lower": [lower], "upper": [upper]})
 
     def _shown_sum(self, level: Fraction) -> tuple[int, int]:
