@@ -358,6 +358,32 @@ def shares_of_wide_groups() -> tuple[str, Call, Call]:
     )
 
 
+def noisy_pairs() -> tuple[Any, NDArray[np.int64]]:
+    """Return a noisy table of a list of pairs, 20 with each of 5000 numbers, and these numbers."""
+    pairs = [(a, b) for a in range(5000) for b in range(a, a + 20)]
+    design = tables.Design({("a", "b"): pairs})
+    noisy = design.count(pd.DataFrame(pairs, columns=["a", "b"])).release(MECHANISM)
+    noisy.total()
+    return noisy, np.array(pairs)[:, 0]
+
+
+@row
+def totals_of_pairs() -> tuple[str, Call, Call]:
+    noisy, groups = noisy_pairs()
+    name = "totals of 5000 groups in a list of 10^5 pairs, with intervals, to numpy's sums"
+    return name, lambda: noisy.total("a", alpha=0.05), lambda: np.bincount(groups, noisy.counts)
+
+
+@row
+def shares_of_pairs() -> tuple[str, Call, Call]:
+    noisy, groups = noisy_pairs()
+    return (
+        "shares of 5000 groups in a list of 10^5 pairs, with intervals, to a division in numpy",
+        lambda: noisy.percent("a", alpha=0.05),
+        lambda: np.bincount(groups, noisy.counts) / noisy.counts.sum(),
+    )
+
+
 @row
 def means_of_groups() -> tuple[str, Call, Call]:
     noisy, counts = noisy_cells(1000, 100, size=10**6)

@@ -6,6 +6,7 @@ import json
 import pickle
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import date
 from fractions import Fraction
@@ -21,6 +22,8 @@ import pytest
 import geomdp
 from geomdp import GeometricMechanism, accounting, accuracy, tables
 from geomdp.tables import Design, Hierarchy
+from geomdp.tables._answers.estimates import Source
+from geomdp.tables._math.workload import Fitted, Workload
 
 CITIES, KINDS, SEXES = ["Oslo", "Rome", "Bern"], ["flu", "none", "rsv"], ["f", "m"]
 PAIRS = [("Oslo", "flu"), ("Oslo", "none"), ("Rome", "flu"), ("Bern", "none"), ("Bern", "rsv")]
@@ -98,7 +101,7 @@ def test_it_is_a_list_of_joined_keys(library: str, other: Any, how: Any) -> None
         assert added[0].sensitivity == added[1].sensitivity
 
 
-def ends(design: Design, of: str, frame: Any) -> Any:
+def ends(design: Design, of: Any, frame: Any) -> Any:
     """Return an interval of each total by its noisy cells, by the formula for sums."""
     [mechanism] = {*design.mechanisms_for(1).values()}
     found = frame.groupby(of, sort=False)["count"].agg(["sum", "size"])
@@ -117,6 +120,16 @@ def test_totals_by_each_column_are_sums_of_cells(of: str) -> None:
     # The worst of them.
     assert design.accuracy(epsilon=1, of=of) == reach.max()
     assert design.preview([1])[f"sum by {of}"][0] == reach.max()
+
+
+@pytest.mark.parametrize("by", [("kind", "sex"), ("city", "age")])
+def test_totals_by_columns_of_two_lists_are_sums_of_cells(by: tuple[str, ...]) -> None:
+    design = Design({COLUMNS: PAIRS, ("sex", "age"): [("f", 1), ("f", 2), ("m", 2)]})
+    # Sums are too great for noise to bring them below 0, where intervals end.
+    noisy = design.count(pd.concat([PEOPLE] * 99)).release(epsilon=1)
+    found, (sums, reach) = noisy.total(by, alpha=0.05), ends(design, [*by], noisy.frame)
+    assert found["estimate"].tolist() == sums.tolist()
+    assert (found["upper"] - sums).tolist() == reach.tolist()
 
 
 def test_totals_cover_what_they_should() -> None:
@@ -472,6 +485,44 @@ def test_a_type_that_a_column_cannot_have_is_refused_by_its_name() -> None:
 
 
 # Size
+
+
+SHARED: dict[str, Callable[[Any, Any], Any]] = {
+    "total": lambda x, _: x.total("a"),
+    "percent": lambda x, _: x.percent("a"),
+    "ratio": lambda x, _: x.ratio({"b": 0}, {}, by="a"),
+    "mean": lambda x, _: x.mean("b", by="a"),
+    "change": lambda x, y: x.change_since(y, by="a", percent=True),
+}
+
+
+def counted(own: Callable[..., Any], calls: Counter[str]) -> Callable[..., Any]:
+    """Return a function that counts its calls by name."""
+
+    def call(*given: Any) -> Any:
+        calls[own.__name__] += 1
+        return own(*given)
+
+    return call
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_groups_are_added_up_together_and_share_errors_by_size(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """What takes a time that grows with the list is not done for each group."""
+    calls, found = Counter[str](), []
+    for owner, each in ((Fitted, "along"), (Source, "within"), (Workload, "joint")):
+        monkeypatch.setattr(owner, each, counted(getattr(owner, each), calls))
+    for many in (10, 100):
+        pairs = [(a, b) for a in range(many) for b in range(2 + a % 3)]
+        table = Design({("a", "b"): pairs}).count(pd.DataFrame(pairs * 99, columns=["a", "b"]))
+        pair = table.release(epsilon=1), table.release(epsilon=1)
+        calls.clear()
+        SHARED[name](*pair)
+        found.append(dict(calls))
+    assert found[0] == found[1]
+    assert 0 < found[0]["along"] <= found[0]["within"]
 
 
 def test_many_combinations_take_little_time() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from geomdp.tables._math import products, weighted
+from geomdp.tables._math.products import Groups
 from geomdp.tables._math.trees import Tree
 from geomdp.tables._math.workload import UndeterminedError, Workload
 
@@ -425,6 +426,22 @@ def test_rounding_stays_within_its_bound() -> None:
             heaviest = math.prod(float(np.abs(x).max(initial=0)) for x in given if x is not None)
             assert rounding <= 1e-9 * max(1.0, heaviest) * true.sum() * (n + 1)
     assert off > 20
+
+
+@pytest.mark.parametrize("weights", [[0, 1, 1, 1, 1, 1, 1], [0, 3, 1, 0, 2, 5, -4]], ids=str)
+def test_groups_have_the_sums_of_each_by_itself(weights: list[int]) -> None:
+    """Their integers, and floats within the greatest of their bounds."""
+    trees = [Tree(np.append(-1, np.zeros(many, np.int64))) for many in (6, 3)]
+    released = [(block, Fraction(1), Fraction(0)) for block in ((1, 1), (1, 0))]
+    noisy = [np.arange(18) ** 2, np.arange(6) * 97]
+    fitted = Workload(trees, released, [(0, 0)]).fit(noisy, [np.array(2000)])
+    of, own, nodes = np.array([-1, 0, 2, 0, 1, 1, 2]), np.array(weights), [None, np.arange(4)]
+    base, more, rounding = fitted.along([Groups(of, own, 3), None], nodes)
+    found = [fitted.along([np.where(of == row, own, 0), None], nodes) for row in range(3)]
+    assert base.tolist() == [each.tolist() for each, _, _ in found]
+    assert more.any()
+    assert np.abs(more - np.array([each for _, each, _ in found])).max() <= rounding
+    assert rounding == max(each for _, _, each in found)
 
 
 def test_a_node_below_the_deepest_table_without_siblings_is_its_parent() -> None:

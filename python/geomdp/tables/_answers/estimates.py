@@ -27,7 +27,8 @@ from geomdp.tables._facts import rounding as _rounding
 from geomdp.tables._facts.axes import View, raveled, unraveled
 from geomdp.tables._math import ends, products
 from geomdp.tables._math.ends import Ends
-from geomdp.tables._math.products import Block, Errors, Sum
+from geomdp.tables._math.products import Block, Errors, Groups, Sum
+from geomdp.tables._math.trees import numbers
 from geomdp.tables._math.workload import Fitted, UndeterminedError, Workload
 
 if TYPE_CHECKING:
@@ -68,29 +69,33 @@ class Source(NamedTuple):
             found[place] = (nodes if view.of is None else axis.shown) + axis.rooted[1]
         return found
 
-    def within(self, groups: Mapping[int, int]) -> tuple[Source, Any]:
-        """Return the sums of one row of some axes of the rows, each where it keeps that axis.
-
-        Beside them is what is the same for rows with errors of equal distributions: the levels of
-        a list are alike, so that nothing but the weights of those in a group matters.
-        """
-        inside: dict[int, NDArray[Any]] = {}
-        for at, row in groups.items():
-            place = self.rows.axes[at]
-            inside[place] = inside.get(place, 1) * self.rows.inside(at, row)
-        sums, kind = [list(each) for each in self.sums], list[Any]()
-        for weights in sums:
-            for place, own in inside.items():
+    def within(self, chosen: Mapping[int, int]) -> Source:
+        """Return the sums of one row of some axes of the rows, each where it keeps that axis."""
+        sums = [list(each) for each in self.sums]
+        for at, row in chosen.items():
+            place, own = self.rows.axes[at], self.rows.inside(at, row)
+            for weights in sums:
                 if weights[place] is None:
                     weights[place] = own
-                elif isinstance(weights[place], selection.Within):
+                elif isinstance(weights[place], Groups):
                     weights[place] = weights[place].weights * own
-        for place, own in inside.items():
-            if self.of.design._axes[place].tree.depth:
-                kind.append(groups)
-            members = np.stack([weights[place] for weights in sums])[:, np.flatnonzero(own != 0)]
-            kind += [x.tobytes() for x in np.unique(members, axis=1, return_counts=True)]
-        return Source(self.of, self.rows.without(groups), sums), kind
+        return Source(self.of, self.rows.without(chosen), sums)
+
+    def kinds(self, at: int) -> _Ints:
+        """Return numbers of the rows of an axis: those of one have errors of equal distributions.
+
+        The levels of a list are alike, so that nothing but the weights of those in a group matters.
+        """
+        place, of = self.rows.axes[at], self.rows.of(at)
+        if self.rows.views[at].of is None:
+            tree, by = self.of.design._axes[place].rooted
+            return np.asarray(tree.kinds[1][self.rows.nodes[at] + by])
+        own = (x.weights if isinstance(x, Groups) else x for x in (y[place] for y in self.sums))
+        codes = numbers(np.stack([*own], 1))
+        order = np.lexsort((codes, of))
+        parts = np.split(codes[order], np.searchsorted(of[order], np.arange(self.rows.shape[at])))
+        known: dict[bytes, int] = {}
+        return np.array([known.setdefault(x.tobytes(), len(known)) for x in parts[1:]])
 
     @property
     def rooted(self) -> list[Sum]:
@@ -114,8 +119,8 @@ class Source(NamedTuple):
 
     def _shown(self, values: NDArray[Any], weights: Sum) -> NDArray[Any]:
         """Return the values of the rows, given those on the axes whose nodes are not added up."""
-        sizes = iter(values.shape)
-        shape = [next(sizes) if weights[place] is None else 1 for place in self.rows.axes]
+        kept = (weights[x] is None or isinstance(weights[x], Groups) for x in self.rows.axes)
+        shape = [size if each else 1 for size, each in zip(self.rows.shape, kept, strict=True)]
         return np.broadcast_to(values.reshape(shape), self.rows.shape)
 
 
@@ -124,7 +129,7 @@ class Asked:
 
     def __init__(self, *sources: Source) -> None:
         self.sources, self.rows = sources, sources[0].rows
-        #: The axes of the rows with sums over groups, each of which is asked for by itself.
+        #: The axes of the rows with sums over groups.
         self._grouped = sorted({at for source in sources for at in source.rows.grouped})
         #: Whether sums of different rows are independent.
         self.flat = all(source.of._workload.independent(source.nodes) for source in sources)
@@ -135,44 +140,41 @@ class Asked:
         cells = all(source.of._fitted.base is not None for source in self.sources)
         return self.flat and cells
 
-    def _groups(self) -> Iterator[tuple[tuple[Any, ...], Asked, str]]:
-        """Yield where the rows of each group are, what they ask, and the kind of their errors."""
-        shape = self.rows.shape
-        for rows in product(*(range(shape[at]) for at in self._grouped)):
-            chosen = dict(zip(self._grouped, rows, strict=True))
-            sources, kinds = zip(*(each.within(chosen) for each in self.sources), strict=True)
-            index = tuple(chosen.get(at, slice(None)) for at in range(len(shape)))
-            yield index, Asked(*sources), repr(kinds)
-
     @cached_property
-    def _alike(self) -> list[tuple[list[tuple[Any, ...]], Asked]]:
-        """Where the rows of all groups of each kind are, and what one of them asks."""
-        known: dict[str, tuple[list[tuple[Any, ...]], Asked]] = {}
-        for index, own, kind in self._groups():
-            known.setdefault(kind, ([], own))[0].append(index)
-        return list(known.values())
+    def _alike(self) -> list[tuple[dict[int, NDArray[Any]], Asked]]:
+        """The rows of all groups of each kind, on each axis, and what one of these groups asks."""
+        # Whoever asks about several axes of one column has no question about their errors.
+        assert all(len({*each.rows.axes}) == len(each.rows.axes) for each in self.sources)
+        axes = list[list[NDArray[Any]]]()
+        for at in self._grouped:
+            which = numbers(np.stack([source.kinds(at) for source in self.sources], 1))
+            order = np.argsort(which, kind="stable")
+            axes.append(np.split(order, np.cumsum(np.bincount(which))[:-1]))
+        found = []
+        for rows in product(*axes):
+            chosen = dict(zip(self._grouped, rows, strict=True))
+            one = {at: int(each[0]) for at, each in chosen.items()}
+            found.append((chosen, Asked(*(source.within(one) for source in self.sources))))
+        return found
 
-    def _of_alike(self, function: Callable[[Asked], Any]) -> list[tuple[tuple[Any, ...], Any]]:
-        """Return where the rows of each group are, with what a function finds of their errors."""
-        found = [(places, function(one)) for places, one in self._alike]
-        return [(index, each) for places, each in found for index in places]
+    def _index(self, groups: Mapping[int, Any], others: Iterable[NDArray[Any]]) -> Any:
+        """Return the index of rows of some groups, and of their rows on the other axes."""
+        more = iter(others)
+        sides = (
+            groups[at] if at in groups else next(more).reshape(-1)
+            for at in range(len(self.rows.shape))
+        )
+        return np.ix_(*sides)
+
+    def _of_alike(self, function: Callable[[Asked], Any]) -> Iterator[tuple[Any, Any]]:
+        """Yield where the rows of each kind of groups are, and what a function finds of one."""
+        for groups, one in self._alike:
+            every = self._index(groups, map(np.arange, one.rows.shape))
+            yield every, np.expand_dims(function(one), self._grouped)
 
     @cached_property
     def _found(self) -> list[tuple[NDArray[Any], NDArray[Any], float]]:
-        if not self._grouped:
-            return [each for source in self.sources for each in source.found()]
-        parts = [(index, own._found) for index, own, _ in self._groups()]
-        found = []
-        for place in range(sum(len(source.sums) for source in self.sources)):
-            each = [(index, *own[place]) for index, own in parts]
-            base, more = (
-                np.empty(self.rows.shape, np.result_type(*(x[side] for x in each)))
-                for side in (1, 2)
-            )
-            for index, integers, floats, _ in each:
-                base[index], more[index] = integers, floats
-            found.append((base, more, max((x[3] for x in each), default=0.0)))
-        return found
+        return [each for source in self.sources for each in source.found()]
 
     @property
     def values(self) -> list[tuple[NDArray[Any], NDArray[Any]]]:
@@ -193,10 +195,9 @@ class Asked:
         """Return how many kinds of rows there are, and the rows and errors of each."""
         if self._grouped:
             pairs = [
-                (index, errors)
-                for places, like in self._alike
-                for rows, errors in like.kinds()[1]
-                for index in _indices(places, rows)
+                (self._index(groups, rows), errors)
+                for groups, one in self._alike
+                for rows, errors in one.kinds()[1]
             ]
             return len(pairs), iter(pairs)
         many, found = products.kinds(
@@ -292,20 +293,6 @@ class Asked:
         return decimals.down(left)
 
 
-def _indices(
-    groups: list[tuple[Any, ...]], rows: tuple[NDArray[Any], ...]
-) -> Iterator[tuple[NDArray[Any], ...]]:
-    """Yield indices of some rows of groups among all rows: one, if groups are along one axis."""
-    own = iter(rows)
-    sides = [next(own).reshape(-1) if isinstance(x, slice) else None for x in groups[0]]
-    [at, *more] = [place for place, x in enumerate(sides) if x is None]
-    if not more:
-        yield np.ix_(*(([group[at] for group in groups] if x is None else x) for x in sides))
-        return
-    for group in groups:
-        yield np.ix_(*([x] if each is None else each for x, each in zip(group, sides, strict=True)))
-
-
 def workload_of(
     axes: Sequence[Axis],
     mechanisms: Mapping[Block, Noise],
@@ -340,12 +327,15 @@ def rooted(axes: Sequence[Axis], block: Block) -> Block:
 
 def rooted_sum(axes: Sequence[Axis], weights: Sum) -> Sum:
     """Return a sum with weights of the nodes of rooted trees: no root that is added has one."""
-    return [
-        each
-        if each is None or not axis.rooted[1]
-        else np.concatenate([np.zeros(axis.rooted[1], each.dtype), each])
-        for axis, each in zip(axes, weights, strict=True)
-    ]
+
+    def padded(axis: Axis, each: Any) -> Any:
+        if isinstance(each, Groups):
+            return Groups(np.append(-1, each.of), padded(axis, each.weights), each.many)
+        if each is None or not axis.rooted[1]:
+            return each
+        return np.concatenate([np.zeros(axis.rooted[1], each.dtype), each])
+
+    return [padded(*pair) for pair in zip(axes, weights, strict=True)]
 
 
 def moved(
@@ -515,13 +505,12 @@ class Estimates:
             selection.common_nodes(name, one.axis, nodes, two.axis)
             for one, nodes, two in zip(rows.views, rows.nodes, theirs.views, strict=True)
         ]
-        nodes = [tuple(pair[side] for pair in pairs) for side in (0, 1)]
-        of_both = zip((self, other), (rows, theirs), nodes, strict=True)
+        sides = [
+            (of, own._replace(nodes=tuple(pair[side] for pair in pairs)))
+            for side, (of, own) in enumerate(((self, rows), (other, theirs)))
+        ]
         return Asked(
-            *(
-                Source(of, own._replace(nodes=at), [selection.sum_of(of.design._axes, own.axes)])
-                for of, own, at in of_both
-            )
+            *(Source(of, own, [selection.sum_of(of.design._axes, own)]) for of, own in sides)
         )
 
     def _both_picked(self, name: str, other: Any, by: Columns, *, ratio: bool) -> Picked:
@@ -577,7 +566,7 @@ class Estimates:
     def _shares(self, rows: Rows | Listed) -> Asked | Picked:
         """Return the total of each row, and that of all records."""
         assert isinstance(rows, Rows)
-        pair = [selection.sum_of(self.design._axes, kept) for kept in (rows.axes, ())]
+        pair = [selection.sum_of(self.design._axes, kept) for kept in (rows, Rows())]
         return Asked(Source(self, rows, pair))
 
     def _beside(self, other: Any, by: Columns | None, *, ratio: bool = False) -> Asked | Picked:
@@ -601,9 +590,7 @@ class Estimates:
 
     def _asked(self, rows: Rows, *chosen: Mapping[int, NDArray[Any]]) -> Asked:
         axes = self.design._axes
-        return Asked(
-            Source(self, rows, [selection.sum_of(axes, rows.axes, each) for each in chosen])
-        )
+        return Asked(Source(self, rows, [selection.sum_of(axes, rows, each) for each in chosen]))
 
     def _total(
         self,

@@ -43,7 +43,7 @@ def accuracy(
         raise ValueError(parameters.refusal("alpha", alpha, f"more than {float(workload.lost):g}"))
     nodes = [_kept(axis, kept[axis.label]) if axis.label in kept else None for axis in axes]
     places = [place for place, axis in enumerate(axes) if axis.label in kept]
-    asked = estimates.rooted_sum(axes, selection.sum_of(axes, places))
+    asked = estimates.rooted_sum(axes, selection.sum_of(axes, selection.Rows(tuple(places))))
     many, kinds = products.kinds([workload], [nodes])
     try:
         if not workload.one_by_one(many):

@@ -14,6 +14,7 @@ from geomdp._ground import notebook, parameters
 from geomdp._inputs import labels
 from geomdp.tables._facts.axes import Axes
 from geomdp.tables._math import ends
+from geomdp.tables._math.products import Groups
 
 if TYPE_CHECKING:
     from geomdp.tables._columns.native import Coded
@@ -26,12 +27,6 @@ _Ints: TypeAlias = NDArray[np.int64]
 
 #: Names that a frame of answers has besides those of columns.
 _NAMES = ("estimate", "percent", "lower", "upper", "standard_error")
-
-
-class Within(NamedTuple):
-    """Weights of the nodes of a column, a group of which rows keep."""
-
-    weights: NDArray[Any]
 
 
 class Rows(NamedTuple):
@@ -59,11 +54,24 @@ class Rows(NamedTuple):
         """Which of the axes have sums over groups."""
         return [at for at, view in enumerate(self.views) if view.of is not None]
 
-    def inside(self, at: int, row: int) -> NDArray[Any]:
+    def of(self, at: int) -> _Ints:
+        """Return the row of an axis that has each of its nodes, or -1."""
+        view, nodes = self.views[at], self.nodes[at]
+        found = np.full(view.axis.tree.size, -1)
+        found[nodes] = np.arange(len(nodes))
+        return view.lifted(found)
+
+    def groups(self, place: int, weights: NDArray[Any]) -> Groups:
+        """Return weights of the nodes of a column in groups, by all axes that are of it."""
+        of, many = np.zeros(len(weights), np.int64), 1
+        for at in (at for at, own in enumerate(self.axes) if own == place):
+            own, size = self.of(at), self.shape[at]
+            of, many = np.where((of < 0) | (own < 0), -1, of * size + own), many * size
+        return Groups(of, np.where(of < 0, 0, weights), many)
+
+    def inside(self, at: int, row: int) -> _Ints:
         """Return 1 for the nodes of an axis that a row has, and 0 for others."""
-        view, node = self.views[at], self.nodes[at][row]
-        nodes = np.arange(view.axis.tree.size) if view.of is None else view.of
-        return np.asarray(nodes == node, np.int64)
+        return np.asarray(self.of(at) == row, np.int64)
 
     def without(self, some: Container[int]) -> Rows:
         """Return the rows without some of their axes."""
@@ -122,16 +130,13 @@ def column_of(axes: Axes, name: str, label: Any, rows: Rows) -> tuple[int, View]
 
 
 def sum_of(
-    axes: Sequence[Axis], kept: Container[int], chosen: Mapping[int, NDArray[Any]] = _ALL
+    axes: Sequence[Axis], rows: Rows, chosen: Mapping[int, NDArray[Any]] = _ALL
 ) -> list[Any]:
     """Return a sum of estimates: over all nodes of the columns not kept, or with weights."""
-    found = list[Any]()
-    for place, axis in enumerate(axes):
-        weights = chosen.get(place)
-        if place in kept:
-            found.append(None if weights is None else Within(weights))
-        else:
-            found.append(roots(axis) if weights is None else weights)
+    every = [chosen.get(place, roots(axis)) for place, axis in enumerate(axes)]
+    found: list[Any] = [None if place in rows.axes else each for place, each in enumerate(every)]
+    for place in {rows.axes[at] for at in rows.grouped}:
+        found[place] = rows.groups(place, every[place])
     return found
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,30 @@ from geomdp.tables._math.weighted import Floats, Term
 
 #: Depths on all trees.
 Block: TypeAlias = tuple[int, ...]
-#: A sum of estimates: for each tree weights of its nodes, or None for each node by itself.
-Sum: TypeAlias = Sequence[NDArray[Any] | None]
+
+
+class Groups(NamedTuple):
+    """Weights of the nodes of a list, which are added up group by group."""
+
+    #: The number of the group that each node is in; -1, and the weight 0, if it is in none.
+    of: Ints
+    weights: NDArray[Any]
+    many: int
+
+    def over(self, values: NDArray[Any], axis: int = 0, function: np.ufunc = np.add) -> Any:
+        """Return the sums over the nodes of each group, of values along an axis."""
+        order = np.argsort(self.of, kind="stable")
+        groups, starts = np.unique(self.of[order], return_index=True)
+        used = groups >= 0
+        sums = function.reduceat(values.take(order, axis), starts[used], axis)
+        found = np.zeros((*sums.shape[:axis], self.many, *sums.shape[axis + 1 :]), sums.dtype)
+        found[(slice(None),) * axis + (groups[used],)] = sums
+        return found
+
+
+#: A sum of estimates: for each tree weights of its nodes, in groups or not, or None for each node
+#: by itself.
+Sum: TypeAlias = Sequence[Any]
 
 #: Greater rates count as this one, whose noise has probability 1e-260.
 MOST = 600.0

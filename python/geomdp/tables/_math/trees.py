@@ -83,7 +83,7 @@ class Tree:
             for n in np.unique(self.children[inner]):
                 some = inner[self.children[inner] == n]
                 rows = under[(self.first[some] - below.start)[:, None] + np.arange(n)]
-                which = _numbers(rows)
+                which = numbers(rows)
                 shapes[some] = known + which.reshape(-1)
                 known += int(which.max()) + 1
         kind_of = np.zeros(self.size, np.int64)
@@ -130,7 +130,7 @@ class Tree:
         return Tree(np.insert(moved, end, 0), loose=self.loose)
 
 
-def _numbers(rows: Ints) -> Ints:
+def numbers(rows: NDArray[Any]) -> Ints:
     """Return a number for each row, the same for equal ones, in any order."""
     if (rows == rows[:1]).all():
         return np.zeros(len(rows), np.int64)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from geomdp.tables._math import weighted
 from geomdp.tables._math.ends import EXACT
-from geomdp.tables._math.products import Block, Errors, Sum, limited, of_weights
+from geomdp.tables._math.products import Block, Errors, Groups, Sum, limited, of_weights
 from geomdp.tables._math.trees import Ints, LeastSquares, Tree, runs
 from geomdp.tables._math.weighted import Floats
 
@@ -666,8 +666,8 @@ class Fitted(NamedTuple):
         busy = self.of._busy([weights], nodes)
         self.of.check(weights, nodes, busy)
         axes = list(zip(self.of._axes, weights, nodes, strict=True))
-        kept = [place for place, each in enumerate(weights) if each is None]
-        shape = [len(nodes[place]) for place in kept]  # type: ignore[arg-type]
+        kept = [x for x, each in enumerate(weights) if each is None or isinstance(each, Groups)]
+        shape = [len(nodes[x]) if weights[x] is None else weights[x].many for x in kept]  # type: ignore[arg-type]
         found = {}
         for key, on_all in self.of._touched(weights, nodes, busy):
             if on_all in self.parts:
@@ -688,22 +688,30 @@ class Fitted(NamedTuple):
             # That of the root by itself is 1.
             grown = math.prod(axes[x][0].grown(*axes[x][1:]) for x in busy)
             rounding = self.size * steps * _ROUNDING * grown
-        base = np.zeros(shape, np.int64)
-        if self.base is not None:
-            base = self.base
-            added = []
-            for place, (axis, each, _) in enumerate(axes):
-                before = sum(x < place for x in kept)
-                if place not in self.of._wide:
-                    base = np.expand_dims(base, before)
-                if each is not None:
-                    added.append(axis.spread(each))
-                    base = _contracted(base, before, added[-1]).squeeze(before)
-            for number, place in enumerate(kept):
+        if self.base is None:
+            return np.zeros(shape, np.int64), more, rounding
+        base, of_base = self._of_cells(self.base, weights, nodes)
+        return base, more, rounding + of_base
+
+    def _of_cells(self, cells: Ints, weights: Sum, nodes: Nodes) -> tuple[NDArray[Any], float]:
+        """Return sums of the finest cells, and a bound on their rounding."""
+        base: NDArray[Any] = cells
+        added, kept = list[NDArray[Any]](), list[int]()
+        for place, (axis, each) in enumerate(zip(self.of._axes, weights, strict=True)):
+            before = len(kept)
+            if place not in self.of._wide:
+                base = np.expand_dims(base, before)
+            if each is None or isinstance(each, Groups):
+                kept.append(place)
+            if each is not None:
+                own = axis.spread(each)
+                base = _contracted(base, before, own)
+                base = base if isinstance(own, Groups) else base.squeeze(before)
+                added.append(own.weights if isinstance(own, Groups) else own)
+        for number, place in enumerate(kept):
+            if weights[place] is None:
                 base = self.of._axes[place].nodes(base, number, nodes[place])
-            if base.dtype.kind == "f":
-                rounding += _rounded(self.base, added)
-        return base, more, rounding
+        return base, _rounded(cells, added) if base.dtype.kind == "f" else 0.0
 
 
 class _Even:
@@ -730,6 +738,8 @@ class _Even:
         """Whether a sum has the root and no other node."""
         if weights is None:
             return nodes is not None and not np.any(nodes)
+        if isinstance(weights, Groups):
+            return False
         if weights is self._root:
             return True
         found = bool(weights[0] == 1 and np.count_nonzero(weights) == 1)
@@ -758,6 +768,8 @@ class _Even:
         if weights is None:
             inside, lost = self._inside(nodes)
             return self.below(int(self.tree.depths[inside.max(initial=0)])) + lost
+        if isinstance(weights, Groups):
+            return self.below(self.top)
         raised, lost = _raised(self.tree, weights, self.top)
         sums = self._sums(raised)
         found = [0] if sums[0].any() else []
@@ -771,6 +783,9 @@ class _Even:
         """Return how much a sum, or a value, may exceed all numbers that it is made of."""
         if weights is None:
             return 2.0 * max(self.touched(None, nodes)) + 1
+        if isinstance(weights, Groups):
+            sizes = np.abs(weights.over(weights.weights)) / self.size
+            return float((sizes + 2 * weights.over(np.abs(weights.weights), 0, np.maximum)).max())
         sums = self._sums(_raised(self.tree, weights, self.top)[0])
         return sum(
             (2 if depth else 1) * float(np.abs(each).max()) / (self.size // self.sizes[depth])
@@ -860,6 +875,10 @@ class _Even:
         self, parts: dict[int, Floats], place: int, weights: NDArray[Any] | None, nodes: Ints | None
     ) -> Floats:
         """Return the sum along this axis, or the values at its nodes, from components."""
+        if isinstance(weights, Groups):
+            own = self.spread(weights)
+            own = own._replace(weights=own.weights / self.size)
+            return np.asarray(sum(_contracted(x, place, own) for x in parts.values()))
         if weights is not None:
             sums = self._sums(_raised(self.tree, weights.astype(np.float64), self.top)[0])
             return sum(_contracted(x, place, sums[d] / self.size) for d, x in parts.items())  # type: ignore[return-value]
@@ -910,8 +929,12 @@ class _Even:
         """Return the sums at some nodes, from the finest cells."""
         return self._picked(lambda depth: self.sums(base, place, depth), place, nodes)
 
-    def spread(self, weights: NDArray[Any]) -> NDArray[Any]:
+    def spread(self, weights: Any) -> Any:
         """Return the weights of the finest cells that stand for those of nodes."""
+        if isinstance(weights, Groups):
+            assert self.top == self.tree.depth == 1  # They are of a list.
+            of, own = (each[self.tree.level(1)] for each in weights[:2])
+            return Groups(of, own, weights.many)
         raised, _ = _raised(self.tree, weights, self.top)
         found = raised[:1]
         for depth in range(1, self.top + 1):
@@ -1214,8 +1237,11 @@ def _over(values: NDArray[Any], axis: int, function: Any) -> NDArray[Any]:
     return found
 
 
-def _contracted(values: NDArray[Any], axis: int, weights: NDArray[Any]) -> NDArray[Any]:
-    """Return the weighted sum along an axis, which keeps length 1."""
+def _contracted(values: NDArray[Any], axis: int, weights: NDArray[Any] | Groups) -> NDArray[Any]:
+    """Return the weighted sum along an axis, which keeps length 1, or that of each group."""
+    if isinstance(weights, Groups):
+        shape = (-1, *[1] * (values.ndim - axis - 1))
+        return np.asarray(weights.over(values * weights.weights.reshape(shape), axis))
     used = np.flatnonzero(weights)
     found: NDArray[Any]
     if used.size == weights.size and (weights == 1).all():
