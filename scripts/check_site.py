@@ -130,7 +130,12 @@ COPY = r"""async () => {
     const lines = text.split("\n").filter(line => !session || prompt.test(line));
     const code = lines.map(line => session ? line.replace(prompt, "") : line).join("\n");
     button.click();
-    const copied = await navigator.clipboard.readText();
+    // The page writes it in its own time.
+    let copied = await navigator.clipboard.readText();
+    for (let tries = 0; copied !== code && tries < 40; tries++) {
+      await new Promise(done => setTimeout(done, 50));
+      copied = await navigator.clipboard.readText();
+    }
     if (copied !== code) found.push(`a button copies: ${copied.slice(0, 50)}`);
   }
   return found;
