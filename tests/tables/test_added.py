@@ -18,6 +18,7 @@ import geomdp
 from geomdp import accuracy, tables
 from geomdp.accounting import Budget
 from geomdp.tables import Design, Hierarchy
+from geomdp.tables._facts import counted
 from geomdp.tables._facts import parts as _parts
 from published_kinds import least
 
@@ -40,6 +41,23 @@ EPSILONS = ("0.5", 1, "1.5")
 def sites(design: Design = FLAT, epsilons: Any = EPSILONS) -> list[Any]:
     """Return a release of each site."""
     return [design.count(PEOPLE).release(epsilon=each, label=f"at {each}") for each in epsilons]
+
+
+def test_more_sites_are_compared_by_their_ids_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each site was compared with the ids of all for each site before it: 3.5 s for 400 sites."""
+    releases, calls, ids = sites(epsilons=[1] * 24), [0], counted._ids
+
+    def counting(of: Any) -> set[str]:
+        calls[0] += 1
+        return ids(of)
+
+    monkeypatch.setattr(counted, "_ids", counting)
+    found = []
+    for many in (12, 24):
+        calls[0] = 0
+        releases[0].plus(*releases[1:many])
+        found.append(calls[0] / (many - 1))
+    assert found[0] == found[1]
 
 
 def noisy(rate: Any, cells: Any, noise: Any) -> Any:

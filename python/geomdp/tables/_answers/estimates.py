@@ -353,10 +353,8 @@ def moved(
         kept = [(x, place) for x, place in zip(axes, given, strict=True) if place in sides]
         table = counts.transpose([sides.index(place) for _, place in kept])
         for side, (axis, place) in enumerate(kept):
-            cells = of.design._axes[place].cells
-            if axis.hierarchy is None and axis.cells != cells:
-                places = dict(zip(cells, range(len(cells)), strict=True))
-                table = table.take([places[cell] for cell in axis.cells], side)
+            if (order := axis.among(of.design._axes[place])) is not None:
+                table = table.take(order, side)
         yield tuple(0 if x is None else block[x] for x in given), noises, off, table
 
 
@@ -776,11 +774,8 @@ def renumbered(cells: NDArray[Any], own: Axes, other: Axes) -> NDArray[Any]:
     """Return the numbers of cells on other axes, which have the same levels in any order."""
     found = []
     for one, two, at in zip(own, other, unraveled(cells, own.sizes), strict=True):
-        moved = at
-        if one.rule is None and one.cells != two.cells:
-            places = {level: place for place, level in enumerate(two.cells)}
-            moved = np.array([places[level] for level in one.cells], np.int64)[at]
-        found.append(moved)
+        places = one.among(two)
+        found.append(at if places is None else places[at])
     return raveled(found, other.sizes, cells.size)
 
 

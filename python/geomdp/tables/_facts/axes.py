@@ -319,6 +319,13 @@ class Axis:
             raise naming.unknown(name, label, nodes, self.paths, f"{kind} of {self.label!r}")
         return self.places[label]
 
+    def among(self, other: Axis) -> NDArray[np.int64] | None:
+        """Return the place of each level in a column that has the same ones; None if its own."""
+        if self.rule is not None or self.cells == other.cells:
+            return None
+        places = {level: place for place, level in enumerate(other.cells)}
+        return np.array([places[level] for level in self.cells], np.int64)
+
     @cached_property
     def cell_places(self) -> dict[Any, int]:
         """The place among what is counted of each item of the data: a tuple if it is of several."""

@@ -95,13 +95,14 @@ def check_independent(name: str, one: Any, other: Any) -> None:
 
 def check_no_correction(one: Any, other: Any) -> None:
     """Refuse a release that corrects another one, or is corrected by it."""
-    if any(not (_ids(one) | _ids(other)).isdisjoint(x.corrects) for x in _all(one, other)):
+    ids = _ids(one) | _ids(other)
+    if any(not ids.isdisjoint(each.corrects) for each in _all(one, other)):
         raise ValueError("one of the releases corrects the other: use the corrected one alone")
 
 
 def _all(*releases: Any) -> list[Any]:
     """Return some releases, and all that they are sums of."""
-    return [each for one in releases for each in (one, *getattr(one, "parts", ()))]
+    return [each for one in releases for each in (one, *one.parts)]
 
 
 def _ids(of: Any) -> set[str]:

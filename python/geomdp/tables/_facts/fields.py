@@ -374,7 +374,7 @@ FIELDS: dict[str, Field] = {
         "individual in all of them. The `id` is the first 32 hexadecimal digits of the SHA-256 of "
         "their ids, sorted and separated by blanks, and so is `count_id` of theirs, each null as "
         "an empty text, unless all are null. Otherwise empty",
-        lambda release: [_values(part, OF_PART) for part in _parts(release)],
+        lambda release: [_values(part, OF_PART) for part in release.parts],
         differs=_OWN,
         most=MOST_VALUES,
     ),
@@ -382,7 +382,7 @@ FIELDS: dict[str, Field] = {
         {"type": "integer", "minimum": 0},
         "the most that rounding moved the noisy counts of `parts`, for each count of their sum; "
         "otherwise 0",
-        lambda release: getattr(release, "_moved", 0),
+        lambda release: release._moved,
         differs=_OWN,
     ),
 }
@@ -427,17 +427,12 @@ def facts_of(release: Any, certificate: bool) -> dict[str, Any]:
     found = _values(release, FIELDS)
     if certificate:
         said = [y for x in (found, *found["parts"]) for y in x["mechanisms"]]
-        texts = [text for each in (release, *_parts(release)) for text in plans(each)]
+        texts = [text for each in (release, *release.parts) for text in plans(each)]
         if found["rest"] is not None:
             said, texts = [*said, found["rest"]], [*texts, plan(release._rest.mechanism)]
         for each, text in zip(said, texts, strict=True):
             each["certificate"] = json.loads(text)
     return found
-
-
-def _parts(release: Any) -> tuple[Any, ...]:
-    """Return the releases that a release is the sum of."""
-    return getattr(release, "parts", ())
 
 
 def compared(release: Any, comparison: str) -> dict[str, Any]:

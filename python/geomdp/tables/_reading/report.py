@@ -125,8 +125,8 @@ def _read_file(path: Any) -> _File:
     loss, shown = str(release.privacy_loss()), digest.removeprefix("sha256:")
     if (tier := release._tier) is not None:
         name += f" (the tier {tier.name}, epsilon {loss})"
-    ids = frozenset(part.id for part in getattr(release, "parts", ())) or {release.id}
-    return _File(frozenset(ids), name, release.label or "", loss, shown)
+    ids = frozenset(each.id for each in release.parts or (release,))
+    return _File(ids, name, release.label or "", loss, shown)
 
 
 def _sections(state: Statement, files: list[_File]) -> dict[str, str]:

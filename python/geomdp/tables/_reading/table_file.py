@@ -96,7 +96,7 @@ def _release(
         raise ValueError("it states another privacy loss")
     version = facts["version"]
     digests = [y["plan_sha256"] for x in (facts, *facts["parts"]) for y in x["mechanisms"]]
-    texts = [text for each in (noisy, *getattr(noisy, "parts", ())) for text in plans(each)]
+    texts = [text for each in (noisy, *noisy.parts) for text in plans(each)]
     if isinstance(noisy, NoisyGroups) and noisy._rest is not None:
         digests.append(facts["rest"]["plan_sha256"])
         texts.append(plan(noisy._rest.mechanism))

@@ -85,7 +85,9 @@ class NoisyTable(Released, Answers):
         axes = self.design._axes
         cells: NDArray[np.int64] = self.counts[axes.leaves]
         if any(len(axis.faces) > 1 for axis in axes):
-            raise ValueError("cells of a list of combinations are no array with an axis a column")
+            raise ValueError(
+                "the cells of a list of combinations are no array with an axis for each column"
+            )
         return {axis.label: axis.levels for axis in axes}, cells
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from geomdp.tables._facts.axes import Axis
     from geomdp.tables._facts.classes import Thresholds
     from geomdp.tables._facts.layout import Layout
+    from geomdp.tables._facts.parts import Part
     from geomdp.tables._math.products import Block
 
 
@@ -52,6 +53,10 @@ class Released:
     )
     #: The least noisy count that has a row; None if all have.
     _at_least: Thresholds | None = None
+    #: The releases that this one is the sum of; empty for any other.
+    parts: tuple[Part, ...] = ()
+    #: The most that rounding moved each count before it was added to others.
+    _moved: int = 0
 
     def __init__(
         self,
@@ -354,8 +359,8 @@ class Released:
 
     def _text(self) -> str:
         loss = f"privacy loss {parameters.text(self.epsilon)} for one individual"
-        if parts := getattr(self, "parts", ()):
-            loss = f"sum of {notebook.many(len(parts), 'release')}, {loss} in all of them"
+        if self.parts:
+            loss = f"sum of {notebook.many(len(self.parts), 'release')}, {loss} in all of them"
         tier = "" if self._tier is None else f", the tier {self._tier.name}"
         rounded = "" if self._rounded is None else f", rounded to {rounding.said(self._rounded)}"
         return f"{self._title()}{tier}{rounded}, {loss}"
