@@ -252,6 +252,66 @@ def test_levels_may_be_in_another_order() -> None:
     assert back["lower"].tolist() == [-70, 0]
 
 
+#: A domain of each kind, of which a and b have records, and these levels.
+DOMAINS: dict[str, tuple[Any, list[Any]]] = {
+    "list": ({"w": ["a", "b", "c"]}, [("a",), ("b",)]),
+    "words": ({"w": Words("abc", 9)}, [("a",), ("b",)]),
+    "common words": ({"w": Words("abc", 9, common=["b"])}, [("a",), ("b",)]),
+    "numbers": ({"w": range(2**62)}, [(5,), (2**61,)]),
+    "words by a list": ({"w": Words("abc", 9), "k": [0, 1]}, [("a", 1), ("b", 0)]),
+    "combinations": ({("w", "k"): [("b", 0), ("c", 2), ("a", 1)]}, [("b", 0), ("a", 1)]),
+    "nothing": ({}, [()]),
+}
+#: What groups answer: by all columns, with another release, with one population for all rows.
+ASKED: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "change_since": lambda one, other, by: one.change_since(other, by, alpha=ALPHA),
+    "per": lambda one, other, by: one.per(other, by, alpha=ALPHA),
+    "percent": lambda one, _, by: one.percent(by, alpha=ALPHA),
+    "plus": lambda one, other, by: one.plus(other, by, alpha=ALPHA),
+    "rate": lambda one, _, by: one.rate([10, 10] if by else 10, by=by, alpha=ALPHA),
+    "total": lambda one, _, by: one.total(by, alpha=ALPHA),
+    "intervals": lambda one, _, __: one.intervals(alpha=ALPHA),
+    "largest": lambda one, _, __: one.largest(9, alpha=ALPHA),
+    "left_out": lambda one, _, __: one.left_out(alpha=ALPHA),
+    "most_left_out": lambda one, _, __: one.most_left_out(alpha=ALPHA),
+}
+
+
+def test_the_list_of_answers_is_that_of_groups() -> None:
+    facts = {"save", "plot", "to_dict", "privacy_loss", "with_complete", "with_totals"}
+    calls = {x for x in dir(NoisyGroups) if not x.startswith("_")}
+    calls = {x for x in calls if callable(getattr(NoisyGroups, x))}
+    assert ASKED.keys() == calls - facts
+
+
+@pytest.mark.parametrize("kind", DOMAINS)
+@pytest.mark.parametrize("asked", ASKED)
+def test_every_domain_has_every_answer(kind: str, asked: str) -> None:
+    levels, known = DOMAINS[kind]
+    design = Design(levels)
+    columns = [*design.levels]
+    frames = (
+        pd.DataFrame(known * n, columns=columns, index=range(n * len(known))) for n in (90, 60)
+    )
+    one, other = (
+        design.count(frame.assign(n=1)).release(epsilon=100, at_least=20) for frame in frames
+    )
+    one, other = one.with_totals(90 * len(known)), other.with_totals(60 * len(known))
+    found = ASKED[asked](one, other, tuple(columns))
+    if asked == "most_left_out":
+        assert found == 19
+    elif asked == "left_out":
+        assert found.iloc[0].tolist() == [0, 0]
+    else:
+        points = {"change_since": 30, "per": 1.5, "percent": 100 / len(known), "plus": 150}
+        points["rate"] = 900_000
+        value = points.get(asked, 90)
+        assert len(found) == len(known)
+        assert (found["lower"] <= value).all()
+        assert (found["upper"] >= value).all()
+        assert sorted(map(tuple, found[columns].to_numpy().tolist())) == sorted(known)
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_files_keep_a_public_total(ending: str, tmp_path: Path) -> None:
     for design in (Design({"w": ["a", "b"]}), Design({"w": Words("ab", 9)})):

@@ -22,7 +22,7 @@ from geomdp.tables._facts.rules import Integers, Rule
 #: What it has in common with other axes. All else of these lists their levels.
 _KEPT = frozenset(
     (
-        *("at", "cells_by_depth", "chosen", "coded", "columns", "columns_of", "common"),
+        *("among", "at", "cells_by_depth", "chosen", "coded", "columns", "columns_of", "common"),
         *("complete", "counts", "depths", "even", "examples", "faces", "given", "has", "hierarchy"),
         *(
             "is_level",
