@@ -317,9 +317,9 @@ def test_what_is_no_sum_is_refused_by_name() -> None:
         (lambda: sites(DESIGNS["uneven tree"])[0].plus(moved), "another tree of 'ward'"),
         (lambda: tiers["a"].plus(one).plus(tiers["b"]), "so that they share noise"),
         (lambda: one.plus(sites(Design({"ward": ["A", "B"]}))[0]), r"the columns \['ward'\], not"),
-        (lambda: both.number_of_cells(at_most=0), "these are sums of several releases"),
-        (both.variance, "these are sums of several releases"),
-        (lambda: both.diversity("entropy"), "these are sums of several releases"),
+        (lambda: both.number_of_cells(at_most=0), "answers are from several: ask each of them"),
+        (both.variance, "answers are from several: ask each of them"),
+        (lambda: both.diversity("entropy"), "answers are from several: ask each of them"),
     ]
     for ask, words in refused:
         with pytest.raises(ValueError, match=words):

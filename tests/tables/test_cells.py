@@ -253,7 +253,7 @@ def test_counts_without_noise_of_their_own_are_refused_by_name(what: str, tmp_pa
     noisy.save(tmp_path / "n.csv", rounded=5)
     for refused, why in (
         (geomdp.read(tmp_path / "n.csv"), "as they were drawn"),
-        (noisy.combine(table.release(epsilon=1)), "answers from two"),
+        (noisy.combine(table.release(epsilon=1)), "answers are from several"),
         (Design(levels, tables=["town"]).count(people).release(epsilon=1), "all combinations"),
     ):
         with pytest.raises(ValueError, match=rf"^{what}\(\) needs .*{why}"):

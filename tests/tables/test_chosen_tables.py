@@ -358,11 +358,27 @@ def test_what_no_table_determines_is_refused_by_name(ask: Any, names: str) -> No
         ask(noisy)
 
 
+@pytest.mark.parametrize("name", DESIGNS)
+def test_chosen_tables_are_drawn(name: str) -> None:
+    """They were refused, although each of their columns has totals."""
+    noisy = DESIGNS[name].count(people(levels={"area": TREE.leaves, **LEVELS})).release(epsilon=9)
+    first = {"lists": "a and b", "a total": "b and c"}.get(name, "area")
+    figure: Any = noisy.plot().figure
+    assert figure.texts[0].get_text().strip() == f"Count by {first}"
+    for by in noisy.design.levels:
+        try:
+            noisy.total(by)
+        except ValueError as error:
+            with pytest.raises(ValueError, match=str(error)):
+                noisy.plot(by)
+        else:
+            assert noisy.plot(by).figure
+
+
 @pytest.mark.parametrize(
     "ask",
     [
         lambda t: t.consistent(),
-        lambda t: t.plot(),
         lambda t: t.counts,
         lambda t: t.__noisy_cells__(),
     ],

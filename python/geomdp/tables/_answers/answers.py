@@ -6,28 +6,30 @@ import math
 import operator
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._ground import notebook, parameters
+from geomdp._ground import decimals, notebook, parameters
 from geomdp._ground.parameters import Real
 from geomdp._noise import Noise
 from geomdp.tables._answers import estimates as _estimates
 from geomdp.tables._answers import public_totals, selection
 from geomdp.tables._answers.cells import OfCells
 from geomdp.tables._answers.estimates import Asked
+from geomdp.tables._answers.pictures import OfPictures
 from geomdp.tables._answers.selection import Columns, Rows
 from geomdp.tables._answers.totals import OfTotals
 from geomdp.tables._columns.native import Coded
 from geomdp.tables._facts import counted, layout
+from geomdp.tables._facts import parts as _parts
 from geomdp.tables._math.products import Block
 
 _Ints: TypeAlias = NDArray[np.int64]
 
 
-class Answers(OfTotals, OfCells):
+class Answers(OfTotals, OfCells, OfPictures):
     """Estimates and intervals from noisy counts: the base class of :class:`NoisyTable`.
 
     Every answer is a frame in the library of the data, with a row for each combination of the
@@ -425,11 +427,14 @@ class Answers(OfTotals, OfCells):
         coded = {name: Coded(levels, each.reshape(-1)) for name, each in found.items()}
         return self._framed(rows, coded)
 
-    def combine(self, other: Answers) -> Answers:
+    def combine(self, other: Answers) -> Combined:
         """Return an object that answers from two releases of the same counts together.
 
         It answers questions about the columns of both, from the tables of both, so each estimate
         has the least variance that all noisy counts together allow. Public totals of either hold.
+        It can be drawn, and combined with a third release. It has no file of its own: a file states
+        one set of noisy counts, and readers of both files combine them in one line,
+        ``geomdp.read(one).combine(geomdp.read(other))``.
 
         Parameters
         ----------
@@ -450,7 +455,8 @@ class Answers(OfTotals, OfCells):
         Returns
         -------
         Answers
-            An object with the same methods as this one, for all tables of both.
+            Of all tables of both. Its `epsilon` and its `privacy_loss` are the sums of those of
+            both, and its `parts` name them.
 
         Examples
         --------
@@ -467,11 +473,11 @@ class Answers(OfTotals, OfCells):
         True
 
         """
-        return _Combined(self, other)
+        return Combined(self, other)
 
 
 @notebook.showable
-class _Combined(Answers):
+class Combined(Answers):
     """Answers from the tables of two releases."""
 
     def __init__(self, one: Answers, other: Any) -> None:
@@ -484,13 +490,33 @@ class _Combined(Answers):
         self.count_id = one.count_id
         tables = [x for each in (one, other) for x in _estimates.moved(each, self._axes)]
         self._found = [table for table in tables if table[1]]
-        self.mechanisms, self.parts = {}, (*one.parts, *other.parts)
+        self.mechanisms, self.parts = {}, (*_parts.of(one), *_parts.of(other))
         known: dict[Block, _Ints] = {}
         for block, noises, _, counts in tables:
             if not noises and not np.array_equal(known.setdefault(block, counts), counts):
                 raise ValueError("totals of the two releases contradict each other")
         public_totals.check(self.design._axes, known)
         self._known = known
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                return self.__getattribute__(name)  # Which raises the error of the attribute.
+            raise AttributeError(
+                f"answers of two releases have no {name!r}: noisy counts, and a file that states "
+                "them, are those of one release. Save each, and readers combine what they read; "
+                ".parts names the releases, and .estimates() has a row for each count"
+            )
+
+    @property
+    def epsilon(self) -> Fraction | float:
+        """The exact privacy loss of both releases together for one individual."""
+        return _parts.loss(self.parts)
+
+    def privacy_loss(self) -> float:
+        """Return the privacy loss of both releases together for one individual, rounded up."""
+        return decimals.least(self.epsilon)
 
     @property
     def _axes(self) -> Any:
@@ -508,17 +534,14 @@ class _Combined(Answers):
     def _bounded(self) -> bool:
         return False
 
-    def _steps(self, what: str, function: Any) -> Any:  # noqa: ARG002 (the base's signature)
-        raise ValueError(
-            f"{what} needs the noisy counts of one release, and these are answers from two: ask "
-            "each of them"
-        )
-
     def _made(self, columns: Mapping[str, Any]) -> Any:
         return self._one._made(columns)
 
     def __repr__(self) -> str:
-        return f"<Answers of two releases: {self.design!r}>"
+        return (
+            f"<Answers of {notebook.many(len(self.parts), 'release')}, privacy loss "
+            f"{parameters.text(self.epsilon)} for one individual in all of them: {self.design!r}>"
+        )
 
 
 def _first_of(found: NDArray[np.bool_]) -> _Ints:

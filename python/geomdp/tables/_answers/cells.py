@@ -223,16 +223,16 @@ class OfCells(Estimates):
 
     def _steps(self, what: str, function: Callable[[_Floats], Any]) -> inverse.Steps:
         """Return a function at the noisy cells, each with noise of its own."""
+        if self.parts:
+            raise ValueError(
+                f"{what} needs the noise of one release in each count, and these answers are from "
+                "several: ask each of them"
+            )
         self._refuse_chosen(what)
         if self._rounded is not None:
             raise ValueError(
                 f"{what} needs the noisy counts as they were drawn, and these are rounded to "
                 f"{_rounding.said(self._rounded)}: ask the release before it was rounded"
-            )
-        if self.parts:
-            raise ValueError(
-                f"{what} needs the noise of one release in each count, and these are sums of "
-                f"several releases: ask each of them"
             )
         axes = self.design._axes
         e, lower, upper = (np.empty(axes.shape) for _ in range(3))

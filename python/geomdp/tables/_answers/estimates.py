@@ -384,6 +384,9 @@ class Estimates:
         count_id: str | None
 
         @property
+        def epsilon(self) -> Fraction | float: ...
+
+        @property
         def _revision(self) -> int: ...
 
         def _made(self, columns: Mapping[str, Any]) -> Any: ...
@@ -396,8 +399,10 @@ class Estimates:
     _moved: int = 0
     #: Which of several precisions of one table it is.
     _tier: Tier | None = None
-    #: The releases that this one is the sum of, as readers know them; empty for any other.
+    #: The releases that these are answers of, or their sum, as readers know them; empty for one.
     parts: tuple[Part, ...] = ()
+    #: The privacy loss by the whole stream, for a step of one.
+    _part_of: Fraction | None = None
     #: The least noisy count that has a row; None if all have.
     _at_least: Thresholds | None = None
     #: The cells that the noise has picked.
@@ -409,9 +414,10 @@ class Estimates:
 
         A release of chosen `tables` has no such array: use :attr:`frame`.
         """
+        values = self._values  # Answers of two releases have none, and say so.
         if self.design.tables is not None:
             raise ValueError("the counts of chosen tables are not one array: use frame or to_dict")
-        return self._values
+        return values
 
     @cached_property
     def _workload(self) -> Workload:

@@ -25,7 +25,8 @@ MOST = 2**14
 class Part:
     """A release that was added to others: who released it, at which loss, and its noise.
 
-    :attr:`NoisyTable.parts` has one for each release of a sum, and no counts.
+    :attr:`NoisyTable.parts` has one for each release of a sum, those of two releases together
+    (:meth:`NoisyTable.combine`) one for each of them, and none has counts.
 
     Examples
     --------
@@ -50,7 +51,7 @@ class Part:
     about: Mapping[str, str]
     #: Its exact privacy loss for one individual; infinite without noise.
     epsilon: Fraction | float
-    #: The mechanism of each block of the sum.
+    #: The mechanism of each block of the sum, or of the release.
     mechanisms: Mapping[Block, Noise]
     _part_of: Fraction | None
     _tier: Tier | None
@@ -74,19 +75,22 @@ class Part:
         return self.epsilon if self._part_of is None else self._part_of
 
 
-def of(release: Any, mechanisms: Mapping[Block, Noise]) -> Part:
-    """Return a release as a part, with the mechanisms of the blocks of a sum."""
-    return Part(
+def of(release: Any) -> tuple[Part, ...]:
+    """Return the releases that a release, or answers of several, are made of."""
+    if release.parts:
+        return release.parts  # type: ignore[no-any-return]
+    own = (
         release.id,
         release.corrects,
         release.count_id,
         release.label,
         release.about,
         release.epsilon,
-        mechanisms,
+        release.mechanisms,
         release._part_of,
         release._tier,
     )
+    return (Part(*own),)
 
 
 def identity(parts: Sequence[Part]) -> Identity:

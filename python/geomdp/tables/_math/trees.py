@@ -55,6 +55,14 @@ class Tree:
         """The depth of each node."""
         return np.repeat(np.arange(self.depth + 1), np.diff(self.starts[:-1]))
 
+    @property
+    def from_above(self) -> Ints:
+        """The nodes from top to bottom, each above those that it contains."""
+        paths: list[tuple[int, ...]] = []
+        for node, parent in enumerate(self.parents.tolist()):
+            paths.append((*paths[parent], node) if parent >= 0 else (node,))
+        return np.array(sorted(range(self.size), key=paths.__getitem__))
+
     @cached_property
     def inner(self) -> list[Ints]:
         """The nodes with children of each depth; the last has none."""
