@@ -397,6 +397,27 @@ def test_levels_that_a_column_cannot_tell_apart_are_refused() -> None:
             tables.count(column, levels)
 
 
+WIDE = range(-(2**63), 2**63)
+
+
+@pytest.mark.parametrize("levels", [WIDE, [2**60 + 1, 7], range(2**53 + 2), range(-(2**60), 9)])
+@pytest.mark.parametrize("kind", ["float32", "float64", "Float64", "double[pyarrow]", "category"])
+def test_integers_that_a_column_of_floats_rounds_are_refused(levels: Any, kind: str) -> None:
+    """Pandas makes floats of ids with a null, and of three ids one that nobody has."""
+    ids = pd.Series([2**60 + 1, 2**60 + 3, None], dtype="Int64").astype("Float64")
+    frame = pd.DataFrame({"id": ids.astype("float64").astype(kind)})
+    frames = [frame] if kind == "category" else [frame, pl.from_pandas(frame).lazy()]
+    for each in frames:
+        with pytest.raises(ValueError, match=r"levels of 'id' are not accepted.* rounds such int"):
+            Design({"id": levels}).count(each)
+
+
+def test_integers_that_floats_hold_are_counted_in_them() -> None:
+    for levels, dtype in ((range(2**53 + 1), "float64"), ([2**24, 7, None], "float32")):
+        frame = pd.DataFrame({"id": pd.Series([2**24, 2**24, None], dtype=dtype)})
+        assert 2 in Design({"id": levels}).count(frame)._occupied[1]
+
+
 NOON = datetime.datetime(2026, 1, 1, 12)
 
 

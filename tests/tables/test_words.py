@@ -255,6 +255,9 @@ def test_a_rule_counts_as_a_list_of_its_words_does(library: str, other: str | No
         assert by_rule.design.sensitivity == by_list.design.sensitivity
 
 
+WIDE = range(-(2**63), 2**63)
+
+
 @pytest.mark.parametrize(
     ("values", "dtype"),
     [
@@ -265,11 +268,11 @@ def test_a_rule_counts_as_a_list_of_its_words_does(library: str, other: str | No
         ([5, "5", None, 5], "object"),
     ],
 )
-@pytest.mark.parametrize(
-    "within", [range(-(2**63), 2**63), range(-10, 2**41), range(2**41, -11, -1)]
-)
+@pytest.mark.parametrize("within", [WIDE, range(-10, 2**41), range(2**41, -11, -1)])
 def test_integers_count_by_value(values: list[Any], dtype: str, within: range) -> None:
     frame = pd.DataFrame({"id": pd.array(values, dtype)})
+    if dtype == "float64" and within is WIDE:  # which floats would round
+        within = range(-(2**53), 2**53 + 1)
     table = Design({"id": within}).count(frame)
     cells, records = table._occupied
     rule = rules.of(within)

@@ -188,10 +188,20 @@ def check_levels(name: str, series: Any, items: list[Any]) -> None:
         )
     if not _fits(shown, series.dtype, kind):
         raise ValueError(f"{name} are not accepted: give values of its type, {shown}")
+    most = _WHOLE.get(str(series.dtype))
+    if most and kind is int and any(abs(item) > most for item in items if item is not None):
+        raise ValueError(
+            f"{name} are not accepted, as a column of type {shown} rounds such integers: read it "
+            "as integers (pandas makes floats of those with nulls, unless dtype='Int64')"
+        )
     if (precise := _precise(series.dtype)) is not None and kind is float:
         numbers = [precise(item) for item in items if item is not None]
         if len(set(numbers)) < len(numbers) or not all(map(math.isfinite, numbers)):
             raise ValueError(f"{name} are not accepted: give distinct numbers of its type, {shown}")
+
+
+#: Up to which integer a column of floats tells each from the next.
+_WHOLE = {"Float16": 2**11, "Float32": 2**24, "Float64": 2**53}
 
 
 def of_categories(series: Any) -> Any:

@@ -131,8 +131,8 @@ class RuleAxis(Axis):
 
     @property
     def typed(self) -> list[Any]:
-        """A level, which has the type of all."""
-        return [self.rule.label(0)]
+        """The first and the last level, which have the type of all."""
+        return [self.rule.label(0), self.rule.label(self.rule.size - 1)]
 
     @property
     def examples(self) -> list[Any]:
