@@ -73,8 +73,8 @@ EXPRESSIONS = AGGREGATES.union(
         "ShiftLeft ShiftRight ShiftRightUnsigned",
         # Hashes and codes.
         "Murmur3Hash XxHash64 Md5 Sha1 Sha2 Crc32 Hex Unhex Base64 UnBase64",
-        # Strings. Upper, Lower and ILike follow the language of the process.
-        "Concat ConcatWs InitCap Length OctetLength BitLength Substring "
+        # Strings. Upper, Lower, InitCap and ILike follow the language of the process.
+        "Concat ConcatWs Length OctetLength BitLength Substring "
         "SubstringIndex Left Right StringTrim StringTrimBoth StringTrimLeft StringTrimRight "
         "StringLPad StringRPad StringReplace StringTranslate StringRepeat StringSplit "
         "StringLocate StringInstr StringSpace Reverse Overlay Contains StartsWith EndsWith Like "
