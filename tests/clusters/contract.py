@@ -2,10 +2,13 @@
 
 import datetime
 import decimal
+import doctest
 import itertools
 import math
 import pickle
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -14,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+import geomdp
 from geomdp import GeometricMechanism
 from geomdp.accounting import Budget
 from geomdp.keyed import ReleaseKey
@@ -294,6 +298,33 @@ class Tables:
                 assert own.dtype == other.dtype
         noisy = engine.tabulate(Design({"word": letters}), frame).release(epsilon=1, at_least=140)
         assert {"a", "news", "weather"} <= {*noisy.to_dict()}
+
+    def test_the_guide_of_searches_leads_from_a_log_to_a_page(
+        self, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its block for this engine has the table of the one for pandas, and what follows runs."""
+        monkeypatch.chdir(tmp_path)
+        text = (Path(__file__).parents[2] / "docs/guides/searches.md").read_text()
+        blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+        session = "".join(each for each in blocks if each.startswith(">>> "))
+        names: dict[str, Any] = {}
+        for example in doctest.DocTestParser().get_examples(session):
+            exec(compile(example.source, "searches.md", "single"), names)
+            if "log = " in example.source:
+                # Nobody has more words than count.
+                typed = np.resize([*names["typed"], None, "CAFÉ"], 8000)
+                names["log"] = pd.DataFrame({"who": np.arange(8000) // 2, "query": typed})
+                records = pa.Table.from_pandas(names["log"])
+        wanted = names["design"].count(names["log"])
+        names["log"] = engine.frame(records)
+        [block] = [each for each in blocks if f"from {engine.tabulate.__module__} import" in each]
+        [release] = re.findall(r"^noisy = table.*?^noisy.save.+?$", text, re.DOTALL | re.MULTILINE)
+        exec(compile(block if release in block else block + release, "searches.md", "exec"), names)
+        for own, other in zip(names["table"]._occupied, wanted._occupied, strict=True):
+            assert own.tolist() == other.tolist()
+        found = geomdp.read("december.csv").to_dict()
+        assert {"café", "weather", "bus times"} <= {*found}
+        assert "café" in Path("december.html").read_text()
 
     def test_bins_are_those_of_one_machine(self, engine: Engine) -> None:
         """Of integers, floats and dates, with and without ends, nulls among them."""
