@@ -480,12 +480,14 @@ class Answers(OfTotals, OfCells, OfPictures):
 class Combined(Answers):
     """Answers from the tables of two releases."""
 
+    #: Each of the parts states what it replaces.
+    corrects = ()
+
     def __init__(self, one: Answers, other: Any) -> None:
         _estimates.check_table("other", other)
         counted.check_same_counts("other", one, other)
         _estimates.refuse_bounds("combination", True, one, other)
         self.id, self._one = f"{one.id} {other.id}", one
-        self.corrects = (*one.corrects, *other.corrects)
         self.design = layout.united(one.design, other.design)
         self.count_id = one.count_id
         tables = [x for each in (one, other) for x in _estimates.moved(each, self._axes)]

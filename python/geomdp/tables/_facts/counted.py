@@ -55,17 +55,18 @@ def check_same_counts(name: str, one: Any, other: Any) -> None:
         )
 
 
-def check_same_sum(name: str, one: Any, other: Any) -> None:
-    """Refuse a release that does not count the same as another one of other people."""
-    check_independent(name, one, other)
-    check_no_correction(one, other)
-    labels = [[axis.label for axis in each.design._axes] for each in (one, other)]
-    if {*labels[0]} != {*labels[1]}:
-        raise ValueError(
-            f"{name} has the columns {labels[1]}, not {labels[0]}: give a release with the same"
-        )
-    _check_facts(name, one, other, "sum")
-    _check_records(name, one.design, other.design, labels[0])
+def check_same_sum(name: str, one: Any, *others: Any) -> None:
+    """Refuse releases that do not count the same as another one of other people."""
+    check_independent(name, one, *others)
+    check_no_correction(one, *others)
+    for other in others:
+        labels = [[axis.label for axis in each.design._axes] for each in (one, other)]
+        if {*labels[0]} != {*labels[1]}:
+            raise ValueError(
+                f"{name} has the columns {labels[1]}, not {labels[0]}: give a release with the same"
+            )
+        _check_facts(name, one, other, "sum")
+        _check_records(name, one.design, other.design, labels[0])
 
 
 def check_same_question(name: str, one: Any, other: Any, by: Any, *, ratio: bool = False) -> None:
@@ -78,25 +79,29 @@ def check_same_question(name: str, one: Any, other: Any, by: Any, *, ratio: bool
     _check_records(name, one.design, other.design, by)
 
 
-def check_independent(name: str, one: Any, other: Any) -> None:
-    """Refuse a release that shares noise with another one."""
-    if _ids(one).isdisjoint(_ids(other)):
-        return
-    if one._tier is not None and one._tier != other._tier:
-        raise ValueError(
-            f"{name} is another tier of the same release, made from the finer one: use the "
-            "finest of them alone, which has all that the others have"
-        )
-    raise ValueError(
-        f"{name} is this release, or of the same stream, so that they share noise: give "
-        "another release"
-    )
+def check_independent(name: str, *releases: Any) -> None:
+    """Refuse a release that shares noise with one before it."""
+    known: dict[str, Any] = {}
+    for each in releases:
+        ids = _ids(each)
+        shared = [known[x] for x in ids & known.keys()]
+        if any(one._tier not in (None, each._tier) for one in shared):
+            raise ValueError(
+                f"{name} is another tier of the same release, made from the finer one: use the "
+                "finest of them alone, which has all that the others have"
+            )
+        if shared:
+            raise ValueError(
+                f"{name} is this release, or of the same stream, so that they share noise: give "
+                "another release"
+            )
+        known |= dict.fromkeys(ids, each)
 
 
-def check_no_correction(one: Any, other: Any) -> None:
+def check_no_correction(*releases: Any) -> None:
     """Refuse a release that corrects another one, or is corrected by it."""
-    ids = _ids(one) | _ids(other)
-    if any(not ids.isdisjoint(each.corrects) for each in _all(one, other)):
+    ids = {own for each in releases for own in _ids(each)}
+    if any(not ids.isdisjoint(each.corrects) for each in _all(*releases)):
         raise ValueError("one of the releases corrects the other: use the corrected one alone")
 
 
@@ -107,7 +112,7 @@ def _all(*releases: Any) -> list[Any]:
 
 def _ids(of: Any) -> set[str]:
     """Return the ids of all releases whose noise a release has."""
-    return {own for each in _all(of) for own in each.id.split()}
+    return {each.id for each in _all(of)}
 
 
 def _check_facts(name: str, one: Any, other: Any, comparison: str) -> None:

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -162,33 +162,29 @@ class NoisyTable(Released, Answers):
         [8, 8]
 
         """
-        found = self
-        for each in (other, *more):
-            found = found._plus(each)
-        return found
-
-    def _plus(self, other: Any) -> NoisyTable:
-        estimates.check_table("other", other)
-        if not isinstance(other, NoisyTable):
-            raise ValueError(
-                "other has the answers of two releases, whose counts do not add up: give a release"
-            )
-        counted.check_same_sum("other", self, other)
-        estimates.refuse_bounds("sum of tables", True, self, other)
-        design = layout.common(self.design, other.design)
-        both, parts = (self, other), list[Part]()
-        for each in both:
+        releases, parts = (self, other, *more), list[Part]()
+        for each in releases[1:]:
+            estimates.check_table("other", each)
+            if not isinstance(each, NoisyTable):
+                raise ValueError(
+                    "other has the answers of two releases, whose counts do not add up: give a "
+                    "release"
+                )
+        counted.check_same_sum("other", *releases)
+        estimates.refuse_bounds("sum of tables", True, *releases)
+        design = reduce(layout.common, (each.design for each in releases))
+        for each in releases:
             blocks = layout.alike(design, each.design)
             for part in _parts.of(each):
                 own = {block: part.mechanisms[theirs] for block, theirs in blocks.items()}
                 parts.append(replace(part, mechanisms=own))
         if len(parts) * len(design.blocks) > _parts.MOST:
-            releases, tables = many(len(parts), "release"), many(len(design.blocks), "table")
+            tables = many(len(design.blocks), "table")
             raise ValueError(
-                f"{releases} with {tables} each are not accepted: give at most "
+                f"{many(len(parts), 'release')} with {tables} each are not accepted: give at most "
                 f"{many(_parts.MOST, 'table')} in all"
             )
-        moved = [list(estimates.moved(each, design._axes)) for each in both]
+        moved = [list(estimates.moved(each, design._axes)) for each in releases]
         noisy, totals = (
             [
                 {x: counts for x, noises, _, counts in of_one if bool(noises) is with_noise}
@@ -199,14 +195,14 @@ class NoisyTable(Released, Answers):
         values = np.empty(design.shape if design.tables is None else design.cells, np.int64)
         for block, at in design._parts.items():
             rooted = estimates.rooted(design._axes, block)
-            found = rounding.added(*(each[rooted] for each in noisy))
+            found = reduce(rounding.added, (each[rooted] for each in noisy))
             values[at] = found.reshape(values[at].shape)
         known = {
             block: public_totals.as_counts(
-                (counts + totals[1][block]).reshape(-1).tolist()
+                np.sum([x[block].reshape(-1).tolist() for x in totals], 0, object).tolist()
             ).reshape(counts.shape)
             for block, counts in totals[0].items()
-            if block in totals[1]
+            if all(block in each for each in totals)
         }
         return NoisyTable(
             design,
@@ -217,7 +213,7 @@ class NoisyTable(Released, Answers):
             identity=_parts.identity(parts),
             known=known,
             parts=tuple(parts),
-            moved=sum(each._moved + rounding.half(each._rounded) for each in both),
+            moved=sum(each._moved + rounding.half(each._rounded) for each in releases),
         )
 
     def consistent(self, total: Integer | None = None) -> Any:
