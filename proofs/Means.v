@@ -158,6 +158,9 @@ Proof. intros H E. assert (I : In 0%Z (below n)) by (apply in_below; lia). rewri
 Lemma below_length n : (0 <= n)%Z -> INR (length (below n)) = IZR n.
 Proof. intros H. unfold below. rewrite map_length, seq_length, INR_IZR_INZ. f_equal. lia. Qed.
 
+Lemma below_snoc n : below (Z.of_nat (S n)) = below (Z.of_nat n) ++ [Z.of_nat n].
+Proof. unfold below. rewrite !Nat2Z.id, seq_S, map_app. reflexivity. Qed.
+
 (** Integers below [m * n] are pairs of a quotient and a remainder. *)
 Lemma below_mul m n : (0 <= m)%Z -> (0 <= n)%Z ->
   below (m * n) = flat_map (fun i => map (fun j => i * n + j)%Z (below n)) (below m).

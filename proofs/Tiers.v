@@ -4,9 +4,6 @@ Open Scope R_scope.
 
 (** * Lemma 23: ideal steps *)
 
-Lemma below_snoc n : below (Z.of_nat (S n)) = below (Z.of_nat n) ++ [Z.of_nat n].
-Proof. unfold below. rewrite !Nat2Z.id, seq_S, map_app. reflexivity. Qed.
-
 Section Ideal.
 Variables (pl : plan) (s s' : R).
 Hypothesis s_pos : 0 < s.

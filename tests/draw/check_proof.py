@@ -31,6 +31,8 @@ RELEASE_PRIVATE = """
     <= exp ({rate} * IZR (S.distance xs xs')) * S.release_prob {plan} lower ys xs')%R"""
 CERTIFIED = """forall pl rate sampled g delta inverses,
   S.certified pl rate sampled g delta inverses ->"""
+CERTIFIED_GROUPS = """forall b rises falls r greatest ks,
+  G.certified_groups b rises falls r greatest ks ->"""
 CHECKED = "forall c, C.check c = true ->"
 BY_PLAN = {"plan": "pl", "rate": "rate"}
 BY_CHECK = {"plan": "(C.plan_of c)", "rate": "C.fraction (C.nominal_rate c)"}
@@ -113,6 +115,42 @@ THEOREMS = {
         (map Geomdp.Tiers.by_step ts) i s x')%R""",
         WITH_REALS,
     ),
+    "Groups.groups_are_private": (
+        CERTIFIED_GROUPS
+        + """
+  forall known x x' seen,
+  (G.groups_prob b rises falls greatest ks known x seen
+    <= exp (r * G.changes ks known x x')
+      * G.groups_prob b rises falls greatest ks known x' seen)%R""",
+        WITH_REALS,
+    ),
+    "Groups.groups_are_private_one_by_one": (
+        CERTIFIED_GROUPS
+        + """
+  forall known x x' seen, let prob := G.groups_prob b rises falls greatest ks in
+  ((forall d, known d = true -> x d = x' d) -> prob known x seen = prob known x' seen)
+  /\\ forall c, In c (flat_map G.cells ks) -> known c = false ->
+    (0 <= x c)%Z -> (0 <= x' c)%Z -> x c <> x' c ->
+    let also := fun d => orb (d =? c)%Z (known d) in
+    (prob also x seen * prob known x' seen
+      <= exp (r * IZR (Z.abs (x c - x' c))) * (prob also x' seen * prob known x seen))%R""",
+        WITH_REALS,
+    ),
+    "Groups.groups_add_up_to_one": (
+        CERTIFIED_GROUPS
+        + """
+  forall known x seen, let prob := G.groups_prob b rises falls greatest ks in
+  prob (fun _ => false) x seen = 1%R
+  /\\ forall k c, In k ks -> In c (G.cells k) -> known c = false ->
+    Geomdp.Means.sum (fun v => prob (fun d => orb (d =? c)%Z (known d)) x
+        (fun d => if (d =? c)%Z then v else seen d))
+      (cons None (map Some (G.values greatest k))) = prob known x seen""",
+        WITH_REALS,
+    ),
+    "Groups.example_certified": (
+        "G.certified_groups G.half (1 / 2) (1 / 2) (ln 2) 1 (cons G.one nil)",
+        WITH_REALS,
+    ),
     "Example.example_checked": (
         "C.check Geomdp.Example.example = true",
         ["Closed under the global context"],
@@ -122,6 +160,7 @@ QUESTION = """From Coq Require Import Reals ZArith List.
 From Geomdp Require {modules}.
 Module S := Geomdp.Statement.
 Module C := Geomdp.Checker.
+Module G := Geomdp.Groups.
 Theorem asked : {stated}.
 Proof. exact Geomdp.{theorem}. Qed.
 Set Printing Width 1000.
