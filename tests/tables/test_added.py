@@ -297,6 +297,8 @@ def test_what_is_no_sum_is_refused_by_name() -> None:
     one, two, three = sites()
     first = FLAT.count(PEOPLE).release(epsilon=1)
     second = FLAT.count(PEOPLE).release(epsilon=1, corrects=first)
+    again = FLAT.count(PEOPLE).release(epsilon=1, corrects=first)
+    groups = [FLAT.count(PEOPLE).release(epsilon=1, at_least=9, corrects=first) for _ in range(2)]
     bounded = FLAT.count(PEOPLE).release(epsilon=1, bounds=(0, 99))
     other = Hierarchy({"all": None, "A": "all", "S": "all", "B": "S", "C": "all"}, leaves_only=True)
     moved = Design({"ward": other, "sex": ["f", "m"]}).count(PEOPLE).release(epsilon=1)
@@ -308,6 +310,10 @@ def test_what_is_no_sum_is_refused_by_name() -> None:
         (lambda: one.plus(two, one), "is this release, or of the same stream"),
         (lambda: one.plus(first).plus(second), "one of the releases corrects the other"),
         (lambda: second.plus(two).plus(three.plus(first)), "one of the releases corrects"),
+        (lambda: second.plus(again), "other corrects what this release corrects"),
+        (lambda: one.plus(second).plus(two.plus(again)), "other corrects what this release"),
+        (lambda: groups[0].plus(groups[1]), "other corrects what this release corrects"),
+        (lambda: FLAT.count(PEOPLE).release(epsilon=1, corrects=both), "corrects is a sum of"),
         (lambda: one.plus(bounded), "a release with bounds has no interval for a sum of tables"),
         (lambda: one.plus(two.combine(three)), "other has the answers of two releases"),
         (
@@ -405,15 +411,17 @@ def forged() -> Iterator[tuple[str, Callable[[Any], Any]]]:
     yield "a part with bounds", lambda x: x["parts"][0]["mechanisms"][0].update(bounds=[0, 9])
     yield "a part with other fields", lambda x: x["parts"][0].update(rounded=5)
     yield "a part with other fields", lambda x: x["parts"][0].pop("label")
-    yield "label is no str", lambda x: x["parts"][0].update(label=5)
+    yield "its field 'label' has another form", lambda x: x["parts"][0].update(label=5)
     yield "counts moved by another number", lambda x: x.update(moved=-1)
     yield "counts moved by another number", lambda x: x.update(moved=2**60)
     yield "moved", lambda x: x.update(moved="1")
     yield "cannot be read", lambda x: x.update(parts=5)
     yield "cannot be read", lambda x: x.update(parts=[5])
-    yield "a sum of what has no sum", lambda x: x.update(at_least=3)
+    yield "a sum of what has none", lambda x: x.update(at_least=3)
     yield "an id is not", lambda x: x["parts"][0].update(id="1")
     yield "about", lambda x: x["parts"][0].update(about={"colour": "red"})
+    yield "a step of a stream with another", lambda x: x["parts"][0].update(part_of="1/100")
+    yield "its field 'parts' has another form", lambda x: x.update(parts={})
     yield "the sum of more than", lambda x: x.update(parts=x["parts"] * 2**13)
 
 

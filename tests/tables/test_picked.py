@@ -231,6 +231,20 @@ def test_shares_of_a_public_total_and_rates_are_the_ends_of_counts() -> None:
     assert groups(9, [2], [30], 5, 1).with_totals(31).total("x")["upper"].tolist() == [31]
 
 
+def test_answers_of_great_counts_are_no_other_numbers() -> None:
+    most, design = 2**63 - 1, Design({"w": ["a", "b"]})
+    frame = pd.DataFrame({"w": ["a", "b"], "n": np.array([most, most])})
+    one, other = (
+        design.count(frame, counts="n").release(epsilon=100, at_least=9, rest=("-", "0.5"))
+        for _ in range(2)
+    )
+    for by, each in (("w", most), ((), 2 * most)):
+        found = one.plus(other, by, alpha=ALPHA)
+        assert found["estimate"].tolist() == [2.0 * each] * len(found)
+        assert (found["lower"] <= 2.0 * each).all()
+        assert one.change_since(other, by, alpha=ALPHA)["estimate"].tolist() == [0] * len(found)
+
+
 # Levels in another order, files, and what is refused
 
 

@@ -29,6 +29,7 @@ from pyarrow import parquet
 import geomdp
 from geomdp import tables
 from geomdp._ground import new_file
+from geomdp.tables._facts.fields import FIELDS, OF_PART
 from geomdp.tables._publish import footer as _footer
 from geomdp.tables._publish import formats
 from geomdp.tables._publish import published as _published
@@ -428,6 +429,12 @@ UNFIT: list[tuple[str, str, Any, str]] = [
     ("top", "epsilon", "2", "another privacy loss"),
     ("top", "linf", 2, "another privacy loss"),
     ("top", "mechanisms", [], "other depths"),
+    # What these states was not read.
+    ("groups", "part_of", "9", "a step of what has none"),
+    ("groups", "moved", 1, "a sum of what has none"),
+    ("top", "part_of", "9", "a step of what has none"),
+    ("table", "part_of", "1/9", "a step of a stream with another"),
+    *(("groups", f"axes.area.{x}", {}, "are no list") for x in ("other", "margin", "bins")),
 ]
 
 
@@ -446,6 +453,54 @@ def test_facts_that_do_not_fit_are_refused(unfit: Any, released: Any, tmp_path: 
     (tmp_path / f"{path.name}.json").write_text(json.dumps(description))
     with pytest.raises(ValueError, match=message):
         geomdp.read(tmp_path / path.name)
+
+
+def test_a_chosen_table_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    design = tables.Design({"area": ["A", "B"], "sex": ["f", "m"]}, tables=["area", "sex"])
+    design.count(PEOPLE).release(epsilon=1, save=path)
+    description = json.loads(path.with_suffix(".csv.json").read_text())
+    stated = description["geomdp"]["tables"]
+    stated.append(stated[0] | {"part": "1/3"})
+    path.with_suffix(".csv.json").write_text(json.dumps(description))
+    with pytest.raises(ValueError, match="it has a table twice"):
+        geomdp.read(path)
+
+
+#: A value of each type of JSON.
+VALUES: dict[str, Any] = {
+    "null": None, "boolean": True, "integer": 7, "number": 1.5, "string": "x", "array": [],
+    "object": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*FIELDS, *(f"parts.{name}" for name in OF_PART)])
+@pytest.mark.parametrize("kind", ["flat", "groups and rest", "top", "sum"])
+def test_a_field_has_the_type_that_the_schema_states(kind: str, name: str, tmp_path: Path) -> None:
+    """Null for `neighbours`, a delta of 1, and no parts in an object were read."""
+    path = tmp_path / "a.csv"
+    RELEASED[kind].save(path)
+    description = json.loads(path.with_suffix(".csv.json").read_text())
+    own, schema = description["geomdp"], FIELDS[name.removeprefix("parts.")].schema
+    if "." in name:
+        if not own["parts"]:
+            return
+        own, name = own["parts"][0], name.removeprefix("parts.")
+    kinds = schema.get("type", "" if {"const", "enum"} & schema.keys() else "string")
+    for other in VALUES.keys() - ({kinds} if isinstance(kinds, str) else {*kinds}):
+        value = VALUES[other]
+        path.with_suffix(".csv.json").write_text(
+            json.dumps(description | {"geomdp": replaced(description["geomdp"], own, name, value)})
+        )
+        with pytest.raises(ValueError, match=r"a\.csv cannot be read"):
+            geomdp.read(path)
+
+
+def replaced(whole: Any, own: Any, name: str, value: Any) -> Any:
+    """Return a description in which one object has another value."""
+    if whole is own:
+        return whole | {name: value}
+    return whole | {"parts": [x | {name: value} if x is own else x for x in whole["parts"]]}
 
 
 def texts_of(value: Any) -> Iterator[tuple[Any, Any]]:

@@ -65,8 +65,11 @@ class Picked:
     ) -> Found:
         """Return weighted sums of what the releases say, by integers."""
         found = self._each(alpha, simultaneous)
-        points = [f * each.points for f, each in zip(factors, found, strict=True)]
-        whole = points[0] if len(points) == 1 else np.asarray(sum(points), np.float64)
+        points = [each.points for each in found]
+        if len(points) > 1:  # Their sums may be beyond int64.
+            points = [each.astype(object) for each in points]
+        summands = [f * each for f, each in zip(factors, points, strict=True)]
+        whole = summands[0] if len(points) == 1 else np.asarray(sum(summands), np.float64)
         pairs = [[*map(_exact, each.ends)] for each in found if each.ends is not None]
         if not pairs:
             return Found(whole, None)

@@ -19,7 +19,7 @@ from geomdp.tables._columns.native import Coded
 from geomdp.tables._facts import naming
 from geomdp.tables._facts.bins import Bins
 from geomdp.tables._facts.hierarchy import Hierarchy
-from geomdp.tables._facts.rules import Rule
+from geomdp.tables._facts.rules import Common, Rule
 from geomdp.tables._math.products import Block
 from geomdp.tables._math.trees import Tree
 
@@ -165,7 +165,7 @@ class Axis:
         return len(self.cells)
 
     @property
-    def common(self) -> Sequence[int] | None:
+    def common(self) -> Common | None:
         """The places of a public list of levels with a threshold of their own, if there is one."""
         return None
 

@@ -93,8 +93,8 @@ class Classes:
             places = unraveled(cells, self._axes.sizes)
             for own, at in zip(self._common, places, strict=True):
                 if own is not None:
-                    listed = {*own}
-                    found |= np.fromiter((x not in listed for x in at.tolist()), bool, at.size)
+                    listed = np.fromiter(own.among(at.tolist()), np.bool_, at.size)
+                    found |= ~listed
         return found
 
     def least(self, cells: NDArray[Any]) -> _Ints:

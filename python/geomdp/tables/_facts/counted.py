@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from geomdp._ground import parameters
 from geomdp.accounting._bookings import Protects
+from geomdp.tables._facts import rules
 from geomdp.tables._facts.fields import FIELDS, compared
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def check_same_sum(name: str, one: Any, *others: Any) -> None:
     """Refuse releases that do not count the same as another one of other people."""
     check_independent(name, one, *others)
     check_no_correction(one, *others)
+    check_other_people(name, one, *others)
     for other in others:
         labels = [[axis.label for axis in each.design._axes] for each in (one, other)]
         if {*labels[0]} != {*labels[1]}:
@@ -103,6 +105,19 @@ def check_no_correction(*releases: Any) -> None:
     ids = {own for each in releases for own in _ids(each)}
     if any(not ids.isdisjoint(each.corrects) for each in _all(*releases)):
         raise ValueError("one of the releases corrects the other: use the corrected one alone")
+
+
+def check_other_people(name: str, *releases: Any) -> None:
+    """Refuse a release that corrects what another one corrects, for their sum."""
+    known = set[str]()
+    for each in releases:
+        replaced = {old for one in _all(each) for old in one.corrects}
+        if not known.isdisjoint(replaced):
+            raise ValueError(
+                f"{name} corrects what this release corrects, and so is about the same people: "
+                "give one of the two"
+            )
+        known |= replaced
 
 
 def _all(*releases: Any) -> list[Any]:
@@ -168,7 +183,7 @@ def _same_levels(one: Axis, other: Axis) -> bool:
     Levels that are bins have the same cut points, and their order.
     """
     if one.rule is not None or other.rule is not None:
-        return one.rule == other.rule and one.other == other.other
+        return rules.same_levels(one.rule, other.rule) and one.other == other.other
     cells = one.cells, other.cells
     if one.cuts != other.cuts or (one.cuts and cells[0] != cells[1]):
         return False

@@ -17,7 +17,7 @@ from geomdp.tables._facts import rules
 from geomdp.tables._facts.axes import NUMBERED, Axis
 from geomdp.tables._facts.combinations import CombinationAxis
 from geomdp.tables._facts.hierarchy import Hierarchy
-from geomdp.tables._facts.rules import Integers, Rule
+from geomdp.tables._facts.rules import Common, Integers, Rule
 
 #: What it has in common with other axes. All else of these lists their levels.
 _KEPT = frozenset(
@@ -123,11 +123,9 @@ class RuleAxis(Axis):
         return self.rule.size if self.other else -1
 
     @property
-    def common(self) -> Sequence[int] | None:
+    def common(self) -> Common | None:
         """The places of a public list of levels, and that of other records, if there is a list."""
-        if not self.rule.common:
-            return None
-        return [*map(self.rule.place, self.rule.common), *range(self.rule.size, self.size)]
+        return Common(self.rule, self.size) if self.rule.common else None
 
     @property
     def typed(self) -> list[Any]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import repeat
 from operator import mul
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 from geomdp._ground import notebook, parameters
 from geomdp.tables._columns import levels as _levels
@@ -195,7 +195,7 @@ class Words(Rule):
             self._common = tuple(_levels.checked("common words", common))
         if _levels.kinds(self._common) - {str}:
             raise TypeError("common words are not text: give a list of str")
-        if found := [word for word in self._common if self.place(word) < 0]:
+        if found := [word for word in self._common if not self._has(word)]:
             raise ValueError(
                 f"common has {parameters.shown(found[0])}, which is no word of this alphabet, of "
                 "this length and in NFC: leave it out"
@@ -228,15 +228,18 @@ class Words(Rule):
 
     def place(self, item: Any) -> int:
         """Return the place of a word in the order of the dictionary, or -1 for what is none."""
-        if not isinstance(item, str) or not self._shortest <= len(item) <= self._longest:
-            return -1
-        digits = list(map(self._at.get, item))
-        if None in digits or not unicodedata.is_normalized("NFC", item):
+        if not isinstance(item, str) or not self._has(item):
             return -1
         # Before it are the words that begin with a lesser text of any of its lengths, and those
         # that it begins with.
-        before: int = sum(map(mul, cast(list[int], digits), self._weights))
+        before: int = sum(map(mul, map(self._at.__getitem__, item), self._weights))
         return before + len(item) - self._shortest
+
+    def _has(self, text: str) -> bool:
+        """Whether a text is a word."""
+        if not self._shortest <= len(text) <= self._longest or not self._at.keys() >= {*text}:
+            return False
+        return unicodedata.is_normalized("NFC", text)
 
     def label(self, place: int) -> str:
         """Return the text at a place."""
@@ -335,6 +338,27 @@ class Integers(Rule):
         return repr(self._within)
 
 
+class Common(Sequence[int]):
+    """The places of common levels and of other records, of which a long list has most unasked."""
+
+    def __init__(self, rule: Rule, size: int) -> None:
+        self._rule, self._others = rule, range(rule.size, size)
+
+    def __len__(self) -> int:
+        return len(self._rule.common) + len(self._others)
+
+    def __getitem__(self, at: Any) -> Any:
+        listed = self._rule.common
+        return self._rule.place(listed[at]) if at < len(listed) else self._others[at - len(listed)]
+
+    def among(self, places: Sequence[int]) -> Iterable[bool]:
+        """Return whether each of some places is one of these."""
+        if len(places) < len(self):
+            first, words = self._others.start, {*self._rule.common}
+            return (x >= first or self._rule.label(x) in words for x in places)
+        return map({*self}.__contains__, places)
+
+
 def of(levels: Any) -> Rule | None:
     """Return the rule that levels are, or None for those that are listed."""
     if isinstance(levels, range) and _many(levels) > _LISTED:
@@ -353,6 +377,15 @@ def of_facts(said: Mapping[str, Any]) -> Rule:
     if found is None:
         raise ValueError("it has a range that is a list")
     return found
+
+
+def same_levels(one: Rule | None, other: Rule | None) -> bool:
+    """Return whether two rules have the same levels, whichever of them have their own threshold."""
+    facts = [{} if rule is None else {**rule.facts()} for rule in (one, other)]
+    for each in facts:
+        if "words" in each:
+            each["words"] = {**each["words"], "common": ()}
+    return facts[0] == facts[1]
 
 
 def _many(within: range) -> int:

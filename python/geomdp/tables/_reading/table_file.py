@@ -45,8 +45,14 @@ from geomdp.tiers import TierPlan
 _Known: TypeAlias = tuple[Design, dict[Block, Noise], str | None, Library | None]
 #: The most characters of an exact number, and its form.
 _LONGEST, _FRACTION = 8600, re.compile(r"[0-9]+(/0*[1-9][0-9]*)?")
+#: The types of values of JSON.
+_KINDS: dict[str, type] = {
+    "string": str, "integer": int, "array": list, "object": dict, "null": type(None)
+}  # fmt: skip
 #: The most bits of a common denominator: Python prints 14,000.
 _MOST_BITS = 2**15
+#: What a table alone may be.
+_OF_TABLES = {"tier": "tier", "part_of": "step", "parts": "sum", "moved": "sum"}
 _OTHER_ROWS = "it has other rows than its description"
 _OTHER_DEPTHS = "it has mechanisms of other depths"
 
@@ -84,12 +90,14 @@ def _release(
     fields.check(facts)
     # Earlier versions added no releases.
     facts = {"parts": [], "moved": 0, **facts}
+    for each in (facts, *facts["parts"]):
+        _check_forms(each)
     contents = contents._replace(facts=facts)
     design = _design(contents)
     mechanisms = _mechanisms(design, facts)
     if facts["rest"] is not None and facts["at_least"] is None:
         raise ValueError("it has a row for the rest, and no threshold")
-    noisy = _kind(facts)((design, mechanisms, _label(facts), library), contents)
+    noisy = _kind(facts)((design, mechanisms, facts["label"], library), contents)
     if contents.names != [*design.levels, design.name if facts["top"] is None else RANK]:
         raise ValueError("it has other columns than its description")
     if (facts["epsilon"], facts["sensitivity"]) != (str(noisy.epsilon), design.sensitivity):
@@ -102,6 +110,17 @@ def _release(
         texts.append(plan(noisy._rest.mechanism))
     own = map(digest, texts)
     return noisy, [version for one, other in zip(digests, own, strict=True) if one != other]
+
+
+def _check_forms(facts: Mapping[str, Any]) -> None:
+    """Refuse a field of another type than it has, or with another value where it has few."""
+    for name in facts.keys() & fields.FIELDS.keys():
+        schema, value = fields.FIELDS[name].schema, facts[name]
+        few = schema.get("enum", [schema["const"]] if "const" in schema else None)
+        kinds = schema.get("type", [])
+        known = [_KINDS[each] for each in ([kinds] if isinstance(kinds, str) else kinds)]
+        if (few is not None and value not in few) or (known and type(value) not in known):
+            raise ValueError(f"its field {name!r} has another form")
 
 
 def _mechanisms(design: Design, facts: Mapping[str, Any]) -> dict[Block, Noise]:
@@ -138,23 +157,21 @@ def _parts_of(design: Design, facts: Mapping[str, Any]) -> tuple[Part, ...]:
         if epsilon < layout.loss(design, mechanisms):
             raise ValueError("it has a part with another privacy loss")
         known = _identity.stated(part["id"], part["corrects"], part["count_id"])
-        said = _label(part), about.checked(part["about"]), epsilon
+        said = part["label"], about.checked(part["about"]), epsilon
         found.append(Part(*known, *said, mechanisms, _part_of(part), _tier(own)))
     if len({part.id for part in found}) < len(found):
         raise ValueError("it has a part twice")
     return tuple(found)
 
 
-def _label(facts: Mapping[str, Any]) -> str | None:
-    """Return the label of a release, or None."""
-    if not isinstance(label := facts["label"], str | None):
-        raise TypeError("label is no str")
-    return label
-
-
 def _part_of(facts: Mapping[str, Any]) -> Fraction | None:
     """Return the privacy loss of the stream of a step, or None."""
-    return None if facts["part_of"] is None else fraction(facts["part_of"])
+    if facts["part_of"] is None:
+        return None
+    whole = fraction(facts["part_of"])
+    if whole < fraction(facts["epsilon"]):
+        raise ValueError("it is a step of a stream with another privacy loss")
+    return whole
 
 
 def _tier(facts: Mapping[str, Any]) -> Tier | None:
@@ -198,10 +215,10 @@ def _over_drawn(design: Design, facts: Mapping[str, Any]) -> Fraction:
 
 def _kind(facts: Mapping[str, Any]) -> Callable[[_Known, Contents], NoisyTable | NoisyGroups | Top]:
     """Return the function that makes a release of this kind."""
-    if facts["tier"] is not None and (facts["top"] or facts["at_least"]) is not None:
-        raise ValueError("it is a tier of what has no tiers")
-    if facts["parts"] and (facts["top"] or facts["at_least"]) is not None:
-        raise ValueError("it is a sum of what has no sum")
+    if (facts["top"] or facts["at_least"]) is not None:
+        for name, what in _OF_TABLES.items():
+            if facts[name] not in (None, [], 0):
+                raise ValueError(f"it is a {what} of what has none")
     if facts["top"] is not None:
         return _top
     return _table if facts["at_least"] is None else _groups
@@ -376,6 +393,8 @@ def _design(contents: Contents) -> Design:
         else:
             said, key = each["levels"], tuple(each["columns"]) if "columns" in each else label
             levels[key] = rules.of_facts(said) if isinstance(said, dict) else _decoded(said)
+        if any(type(each.get(name, [])) is not list for name in (*labels, "bins")):
+            raise ValueError(f"labels or bins of {label!r} are no list")
         for name, known in labels.items():
             if each.get(name):
                 [known[label]] = _decoded(each[name])
@@ -390,8 +409,10 @@ def _design(contents: Contents) -> Design:
     # Equal ones are the default, and the only ones of lists beside tables.
     shares = {label: parts for label, parts in stated.items() if len({*parts}) != 1}
     if facts["tables"] is not None:
-        parts = _fractions(each["part"] for each in facts["tables"])
         keys = [tuple(map(_column, each["columns"])) for each in facts["tables"]]
+        if len({*keys}) < len(keys):
+            raise ValueError("it has a table twice")
+        parts = _fractions(each["part"] for each in facts["tables"])
         given["tables"] = dict(zip(keys, parts, strict=True))
     bins = {x: _decoded(each["bins"]) for x, each in facts["axes"].items() if each.get("bins")}
     given |= {"margins": labels["margin"], "complete": complete, "shares": shares, "bins": bins}

@@ -221,6 +221,11 @@ def planned(
         if not isinstance(corrects, Released):
             wanted = "the release to replace, such as geomdp.read returns"
             raise TypeError(parameters.foreign("corrects", corrects, wanted))
+        if corrects.parts:
+            raise ValueError(
+                "corrects is a sum of releases, whose parts nobody would know to be replaced: "
+                "correct each of them, and add them up again"
+            )
         replaced = corrects.id, *corrects.corrects
     identity = Identity(_identity.fresh(), replaced, count_id)
     said = None if about is None else _about.checked(about)

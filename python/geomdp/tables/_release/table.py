@@ -185,7 +185,7 @@ class Table(Searched):
         corrects : NoisyTable, NoisyGroups or Top, optional
             The release that this one replaces, for example as :func:`geomdp.read` returns it. Both
             are paid for. The description says which of the two is out of date, and
-            :meth:`NoisyTable.combine` refuses to combine them.
+            :meth:`NoisyTable.combine` refuses to combine them. Of a sum, correct the part.
         save : str or path, optional
             A file to publish the release to, as :meth:`NoisyTable.save` does. Everything that can
             be wrong with it is refused before anything is booked: its folder, its ending, a missing

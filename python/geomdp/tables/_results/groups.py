@@ -418,6 +418,7 @@ class NoisyGroups(Released, OfTotals):
 
         """
         asked = self._beside(other, by)
+        counted.check_other_people("other", self, other)
         estimates.refuse_bounds("sum of tables", alpha, self, other)
         limits = min(self._limits[0], other._limits[0]), math.inf
         found = estimates.linear(asked, (1, 1), alpha, simultaneous, limits=limits)
