@@ -116,8 +116,8 @@ Definition changes (ks : list class) (known : Z -> bool) (x x' : Z -> Z) : R :=
 
 (** * The hypotheses *)
 
-(** Those of docs/proofs.md: the verifier recomputes (C1) and (C2). The errors of blocks, numbers of
-    points and places are derived there from the thresholds that draw them. *)
+(** Those of docs/proofs.md: the verifier recomputes (C1) and (C2). What bits and words give is below
+    ([bits_count_points], [places_are_near]); the error of blocks is proved there. *)
 Section Hypotheses.
 Context {b : blocks} {rises falls a kappa theta r : R}.
 
@@ -1808,6 +1808,205 @@ Proof.
       rewrite E. erewrite class_nothing; try eassumption. ring.
   - intros k c I Ic N. now apply (adds_up b rises falls a kappa theta r greatest C).
 Qed.
+
+(** * The draws of points *)
+
+(** That bits and words give what [certified_class] asks of parts and places. *)
+
+(** Of [j] points or more, there are more with the probability [bit j]. *)
+Fixpoint passes (bit : nat -> R) (n : nat) : R :=
+  match n with O => 1 | S n => passes bit n * bit n end.
+Definition counted (bit : nat -> R) (j : nat) : R := passes bit j * (1 - bit j).
+
+(** The series of [u k]: [lambda / (k + 1)], [lambda / (k + 1) * lambda / (k + 2)] and so on. *)
+Fixpoint more (lambda : R) (k i : nat) : R :=
+  let l := lambda / INR (S k) in
+  match i with O => l | S i => l * more lambda (S k) i end.
+
+Section Bits.
+Variables (lambda epsilon : R) (bit u : nat -> R).
+Hypothesis lambda_range : 0 <= lambda <= 1.
+Hypothesis epsilon_range : 0 <= epsilon <= 1.
+Hypothesis u_sum : forall k, infinite_sum (more lambda k) (u k).
+Hypothesis near : forall k,
+  (1 - epsilon) * (u k / (1 + u k)) <= bit k <= u k / (1 + u k).
+
+Lemma S_pos k : 0 < INR (S k). Proof. apply lt_0_INR. lia. Qed.
+
+Lemma more_bounds i m k : (m <= k)%nat ->
+  0 <= more lambda k i <= INR (fact m) / INR (fact (S (m + i))).
+Proof.
+  revert m k. induction i as [|i IH]; intros m k L.
+  all: assert (Lk : 0 <= lambda / INR (S k) <= / INR (S m)).
+  1, 3: pose proof (S_pos k); pose proof (S_pos m);
+    assert (I : / INR (S k) <= / INR (S m)) by (apply Rinv_le_contravar; [lra | apply le_INR; lia]);
+    pose proof (Rinv_0_lt_compat _ (S_pos k)); unfold Rdiv; nra.
+  - cbn [more]. rewrite Nat.add_0_r. change (fact (S m)) with (S m * fact m)%nat. rewrite mult_INR.
+    replace (INR (fact m) / (INR (S m) * INR (fact m))) with (/ INR (S m)); [exact Lk|].
+    field. split; apply Rgt_not_eq; [apply fact_pos | apply S_pos].
+  - cbn [more]. destruct (IH (S m) (S k) ltac:(lia)) as [P U].
+    replace (INR (fact m) / INR (fact (S (m + S i))))
+      with (/ INR (S m) * (INR (fact (S m)) / INR (fact (S (S m + i))))).
+    + split; [now apply Rmult_le_pos | now apply Rmult_le_compat].
+    + change (fact (S m)) with (S m * fact m)%nat. rewrite mult_INR, Nat.add_succ_r. cbn [plus].
+      field. split; apply Rgt_not_eq; [apply fact_pos | apply S_pos].
+Qed.
+
+Lemma u_range k : 0 <= u k <= exp 1 - 1.
+Proof.
+  split.
+  - apply Rle_trans with (sum_f_R0 (more lambda k) 0); [apply (more_bounds 0 0 k); lia|].
+    apply partial; [|apply u_sum]. intros i. apply (more_bounds i 0 k). lia.
+  - apply (limit_below (more lambda k)); [|apply u_sum]. intros n.
+    pose proof (partial _ _ (S n) (fun i => Rlt_le _ _ (Rmult_lt_0_compat _ _
+      (Rinv_0_lt_compat _ (fact_pos i)) (pow_lt 1 i Rlt_0_1))) (exp_series 1)) as E.
+    rewrite decomp_sum in E by lia. change (pred (S n)) with n in E.
+    replace (/ INR (fact 0) * 1 ^ 0) with 1 in E by (cbn; field).
+    apply Rle_trans with (sum_f_R0 (fun i => / INR (fact (S i)) * 1 ^ S i) n); [|lra].
+    apply sum_Rle. intros i _. rewrite pow1, Rmult_1_r.
+    destruct (more_bounds i 0 k ltac:(lia)) as [_ U]. unfold Rdiv in U.
+    change (INR (fact 0)) with 1 in U. now rewrite Rmult_1_l in U.
+Qed.
+
+Lemma u_step k : u k = lambda / INR (S k) * (1 + u (S k)).
+Proof.
+  apply (UL_sequence (fun n => sum_f_R0 (more lambda k) (S n))).
+  - intros e E. destruct (u_sum k e E) as (N & H). exists N. intros n L. apply H. lia.
+  - set (l := lambda / INR (S k)). intros e E.
+    destruct (CV_mult _ _ _ _ (constant l) (CV_plus _ _ _ _ (constant 1) (u_sum (S k))) e E)
+      as (N & H).
+    exists N. intros n L. specialize (H n L). rewrite decomp_sum by lia. cbn [pred more]. fold l.
+    rewrite (sum_eq _ (fun i => more lambda (S k) i * l)), <- scal_sum by (intros; ring).
+    now replace (l + l * sum_f_R0 (more lambda (S k)) n)
+      with (l * (1 + sum_f_R0 (more lambda (S k)) n)) by ring.
+Qed.
+
+(** A bit as a share of the ideal one, with quotients cleared. *)
+Lemma share k : exists t, 1 - epsilon <= t <= 1 /\ bit k * (1 + u k) = t * u k.
+Proof.
+  pose proof (u_range k) as U. destruct (near k) as [L H].
+  assert (Q : u k / (1 + u k) * (1 + u k) = u k) by (field; lra).
+  apply (Rmult_le_compat_r (1 + u k)) in L, H; try lra. rewrite Rmult_assoc, Q in L. rewrite Q in H.
+  destruct (Req_dec (u k) 0) as [Z|Z].
+  - exists 1. rewrite Z in *. lra.
+  - exists (bit k * (1 + u k) / u k). split; [|field; exact Z].
+    split; apply (Rmult_le_reg_r (u k)); try lra; unfold Rdiv;
+      rewrite Rmult_assoc, Rinv_l by exact Z; lra.
+Qed.
+
+Lemma bit_range k : 0 <= bit k <= 1 - exp (-1).
+Proof.
+  pose proof (u_range k) as U. destruct (share k) as (t & T & E).
+  assert (I : exp (-1) * exp 1 = 1).
+  { rewrite <- exp_plus. replace (-1 + 1) with 0 by ring. apply exp_0. }
+  pose proof (exp_pos (-1)). split; apply (Rmult_le_reg_r (1 + u k)); try lra; rewrite E; [nra|].
+  assert (exp (-1) * (1 + u k) <= exp (-1) * exp 1) by (apply Rmult_le_compat_l; lra). nra.
+Qed.
+
+Lemma passes_range n : 0 <= passes bit n <= (1 - exp (-1)) ^ n.
+Proof.
+  induction n as [|n IH]; cbn; [lra|]. pose proof (bit_range n) as P.
+  split; [apply Rmult_le_pos; lra|]. rewrite Rmult_comm. apply Rmult_le_compat; lra.
+Qed.
+
+(** (points), from bits that are rounded down. *)
+Theorem bits_count_points :
+  (forall j, 0 <= counted bit j) /\ infinite_sum (counted bit) 1
+  /\ like_poisson lambda (exp 1 * epsilon) (counted bit).
+Proof.
+  pose proof (exp_pos (-1)) as E0. split; [|split].
+  - intros j. pose proof (passes_range j). pose proof (bit_range j).
+    apply Rmult_le_pos; lra.
+  - assert (S : forall n, sum_f_R0 (counted bit) n = 1 - passes bit (S n)).
+    { induction n as [|n IH]; [unfold counted; cbn; ring|]. rewrite tech5, IH. unfold counted.
+      cbn. ring. }
+    assert (E1 : exp (-1) < 1) by (rewrite <- exp_0; apply exp_increasing; lra).
+    intros e E.
+    destruct (pow_lt_1_zero (1 - exp (-1)) ltac:(rewrite Rabs_pos_eq; lra) e E) as (N & H).
+    exists N. intros n L. unfold R_dist. rewrite S. specialize (H (Datatypes.S n) ltac:(lia)).
+    pose proof (passes_range (Datatypes.S n)) as P. rewrite Rabs_pos_eq in H by lra.
+    apply Rabs_def1; lra.
+  - intros j. pose proof (passes_range j) as [P _].
+    destruct (share j) as (t & T & Et), (share (S j)) as (s & Ss & Es).
+    pose proof (u_range j) as U. pose proof (u_range (S j)) as V. pose proof (u_step j) as St.
+    pose proof (S_pos j) as J. set (x := u j) in *. set (y := u (S j)) in *.
+    assert (Eq : INR (S j) * x = lambda * (1 + y)) by (rewrite St; field; lra).
+    assert (A : INR (S j) * counted bit (S j)
+      = passes bit j / (1 + x) * (lambda * (t * (1 + (1 - s) * y)))).
+    { apply (Rmult_eq_reg_r ((1 + x) * (1 + y))); [|apply Rgt_not_eq, Rmult_lt_0_compat; lra].
+      unfold counted. cbn [passes].
+      transitivity (passes bit j * INR (S j) * (bit j * (1 + x))
+        * ((1 + y) - bit (S j) * (1 + y))); [ring|].
+      rewrite Et, Es. transitivity (passes bit j * t * (INR (S j) * x) * (1 + y - s * y)); [ring|].
+      rewrite Eq. field. lra. }
+    assert (D : lambda * counted bit j = passes bit j / (1 + x) * (lambda * (1 + (1 - t) * x))).
+    { apply (Rmult_eq_reg_r (1 + x)); [|lra]. unfold counted.
+      transitivity (lambda * passes bit j * (1 + x - bit j * (1 + x))); [ring|]. rewrite Et. field.
+      lra. }
+    rewrite A, D. set (w := passes bit j / (1 + x)).
+    assert (W : 0 <= w) by (apply Rmult_le_pos; [exact P | left; apply Rinv_0_lt_compat; lra]).
+    replace (w * (lambda * (t * (1 + (1 - s) * y))) - w * (lambda * (1 + (1 - t) * x)))
+      with (w * lambda * (t * (1 + (1 - s) * y) - (1 + (1 - t) * x))) by ring.
+    rewrite Rabs_mult, (Rabs_pos_eq (w * lambda)) by (apply Rmult_le_pos; lra).
+    replace (exp 1 * epsilon * (w * (lambda * (1 + (1 - t) * x))))
+      with (w * lambda * (exp 1 * epsilon * (1 + (1 - t) * x))) by ring.
+    apply Rmult_le_compat_l; [apply Rmult_le_pos; lra|].
+    assert (X0 : 0 <= (1 - t) * x) by (apply Rmult_le_pos; lra).
+    assert (Ee : 0 <= exp 1 * epsilon) by (apply Rmult_le_pos; lra).
+    assert (B : exp 1 * epsilon <= exp 1 * epsilon * (1 + (1 - t) * x)) by nra.
+    apply Rabs_le. split.
+    + assert ((1 - t) * (1 + x) <= epsilon * exp 1) by (apply Rmult_le_compat; lra).
+      assert (0 <= t * ((1 - s) * y)) by (repeat apply Rmult_le_pos; lra). lra.
+    + assert ((1 - s) * y <= epsilon * exp 1) by (apply Rmult_le_compat; lra).
+      assert (0 <= (1 - s) * y) by (apply Rmult_le_pos; lra).
+      assert (t * ((1 - s) * y) <= 1 * ((1 - s) * y)) by (apply Rmult_le_compat_r; lra). lra.
+Qed.
+End Bits.
+
+(** A place is [floor (W M / N)] for a uniform [W] below [N]. *)
+Definition place_prob (N M i : Z) : R := mean (below N) (fun W => ind (W * M / N =? i)%Z).
+
+Theorem places_are_near N M : (0 < M)%Z -> (0 < N)%Z ->
+  sum (place_prob N M) (below M) = 1
+  /\ forall i, (0 <= i < M)%Z -> Rabs (place_prob N M i * IZR M - 1) <= IZR M / IZR N.
+Proof.
+  intros Mp Np. assert (N0 : 0 < IZR N) by (now apply IZR_lt). split.
+  - unfold place_prob. rewrite <- mean_sum.
+    rewrite (mean_ext _ (fun _ => 1)), mean_const; [reflexivity | now apply below_nonempty|].
+    intros W I. apply in_below in I.
+    assert (R : (0 <= W * M / N < M)%Z)
+      by (split; [apply Z.div_pos | apply Z.div_lt_upper_bound]; nia).
+    revert R. generalize (W * M / N)%Z. intros x R. rewrite <- (Z2Nat.id M) by lia.
+    assert (G : forall n,
+      sum (fun i => ind (x =? i)%Z) (below (Z.of_nat n)) = ind (x <? Z.of_nat n)%Z).
+    { induction n as [|n IH].
+      { unfold sum, ind. cbn. destruct (Z.ltb_spec x 0); [lia | reflexivity]. }
+      rewrite below_snoc, sum_app, IH. unfold sum, ind. cbn [fold_right].
+      destruct (Z.ltb_spec x (Z.of_nat n)), (Z.eqb_spec x (Z.of_nat n)),
+        (Z.ltb_spec x (Z.of_nat (S n))); try lia; ring. }
+    rewrite G. unfold ind. destruct (Z.ltb_spec x (Z.of_nat (Z.to_nat M))); [reflexivity | lia].
+  - intros i I. set (c := fun i => ((i * N + M - 1) / M)%Z).
+    assert (Cb : forall i, (i * N <= c i * M < i * N + M)%Z).
+    { intros j. unfold c. pose proof (Z.div_mod (j * N + M - 1) M ltac:(lia)).
+      pose proof (Z.mod_pos_bound (j * N + M - 1) M Mp). nia. }
+    assert (E : place_prob N M i = IZR (c (i + 1)%Z) / IZR N - IZR (c i) / IZR N).
+    { rewrite <- !mean_less; try lia.
+      2, 3: pose proof (Cb i); pose proof (Cb (i + 1)%Z); nia.
+      rewrite <- mean_sub. apply mean_ext. intros W IW. apply in_below in IW.
+      pose proof (Z.div_mod (W * M) N ltac:(lia)). pose proof (Z.mod_pos_bound (W * M) N Np).
+      pose proof (Cb i). pose proof (Cb (i + 1)%Z). unfold ind.
+      destruct (Z.eqb_spec (W * M / N) i), (Z.ltb_spec W (c (i + 1)%Z)), (Z.ltb_spec W (c i));
+        try lra; exfalso; nia. }
+    rewrite E. pose proof (Cb i) as B1. pose proof (Cb (i + 1)%Z) as B2.
+    replace ((IZR (c (i + 1)%Z) / IZR N - IZR (c i) / IZR N) * IZR M - 1)
+      with (IZR (c (i + 1)%Z * M - c i * M - N) / IZR N)
+      by (rewrite !minus_IZR, !mult_IZR; field; lra).
+    unfold Rdiv. rewrite Rabs_mult, (Rabs_pos_eq (/ IZR N)) by (left; now apply Rinv_0_lt_compat).
+    apply Rmult_le_compat_r; [left; now apply Rinv_0_lt_compat|].
+    rewrite <- abs_IZR. apply IZR_le. nia.
+Qed.
+
+(** * An example *)
 
 (** The hypotheses are not contradictory: one cell with the threshold 1, at the rate [ln 2]. *)
 Definition half : blocks := Blocks 1 (1 / 2) (fun _ => 1 / 2).

@@ -49,7 +49,14 @@ AXIOMS = {
         "(forall x : A, f x = g x) -> f = g"
     ),
 }
-WITH_REALS = sorted(["Axioms:", *(f"{name} : {stated}" for name, stated in AXIOMS.items())])
+
+
+def axioms(*names: str) -> list[str]:
+    """Return the lines that `Print Assumptions` gives for these."""
+    return sorted(["Axioms:", *(f"{name} : {AXIOMS[name]}" for name in names)])
+
+
+WITH_REALS = axioms(*AXIOMS)
 #: The theorems, what each states, and the lines that `Print Assumptions` gives for it.
 THEOREMS = {
     "Main.draw_is_private": (CERTIFIED + PRIVATE.format(**BY_PLAN), WITH_REALS),
@@ -146,6 +153,25 @@ THEOREMS = {
         (fun d => if (d =? c)%Z then v else seen d))
       (cons None (map Some (G.values greatest k))) = prob known x seen""",
         WITH_REALS,
+    ),
+    "Groups.bits_count_points": (
+        """forall lambda epsilon bit u,
+  (0 <= lambda <= 1)%R -> (0 <= epsilon <= 1)%R ->
+  (forall k, infinite_sum (G.more lambda k) (u k)) ->
+  (forall k, (1 - epsilon) * (u k / (1 + u k)) <= bit k <= u k / (1 + u k))%R ->
+  (forall j, 0 <= G.counted bit j)%R /\\ infinite_sum (G.counted bit) 1
+  /\\ G.like_poisson lambda (exp 1 * epsilon) (G.counted bit)""",
+        WITH_REALS,
+    ),
+    "Groups.places_are_near": (
+        """forall N M, (0 < M)%Z -> (0 < N)%Z ->
+  Geomdp.Means.sum (G.place_prob N M) (Geomdp.Means.below M) = 1%R
+  /\\ forall i, (0 <= i < M)%Z ->
+    (Rabs (G.place_prob N M i * IZR M - 1) <= IZR M / IZR N)%R""",
+        axioms(
+            "ClassicalDedekindReals.sig_forall_dec",
+            "FunctionalExtensionality.functional_extensionality_dep",
+        ),
     ),
     "Groups.example_certified": (
         "G.certified_groups G.half (1 / 2) (1 / 2) (ln 2) 1 (cons G.one nil)",
