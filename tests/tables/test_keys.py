@@ -358,6 +358,23 @@ def test_a_foreign_record_is_outside_the_levels(place: int, kind: Any) -> None:
     assert len(kept) == len(frame)
 
 
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("foreign", [np.datetime64(DAY), np.datetime64(DAY, "ns"), DAY.isoformat()])
+def test_what_equals_a_date_by_another_hash_is_outside_the_levels(
+    foreign: Any, first: bool
+) -> None:
+    """One record of this type was an error of pandas, and so showed itself."""
+    items = [DAY, DAY, None, DAY]
+    items.insert(0 if first else 4, foreign)
+    frame = pd.DataFrame({"x": pd.Series(items, dtype=object)})
+    assert numbers(Design({"x": [DAY]}).count(frame)) == [3]
+    assert numbers(Design({"x": [DAY, None]}, other=datetime.date(1, 1, 1)).count(frame)) == [
+        3,
+        1,
+        1,
+    ]
+
+
 TENTHS = [0.1, 0.2, 0.1, 0.5]
 #: Columns in which 0.1 is another number than the float 0.1.
 PRECISE: dict[str, Any] = {

@@ -9,6 +9,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from importlib import import_module
 from importlib.util import find_spec
+from numbers import Number
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -21,6 +22,8 @@ from geomdp.tables._columns.levels import type_of
 
 Library = Literal["pandas", "polars", "pyarrow"]
 LIBRARIES: tuple[Library, ...] = get_args(Library)
+#: What may equal a level.
+_LABELS = str, Number, np.bool_, date
 
 
 class Coded(NamedTuple):
@@ -124,8 +127,13 @@ def labels(column: Any) -> Any:
             return known.setdefault(unhashable, len(known))
 
     places = np.fromiter(map(place, native.tolist()), np.int64, len(native))
-    # Others than scalars equal no level, and pandas would compare some of them by their items.
-    items = [item if pd.api.types.is_scalar(item) else object() for item in known]
+    # Others equal no level. Pandas would compare some of them by their items, and takes a date and
+    # a datetime64 for each other, whose hashes differ.
+    scalars = ((item, pd.api.types.is_scalar(item)) for item in known)
+    items = [
+        item if scalar and (pd.isna(item) or isinstance(item, _LABELS)) else object()
+        for item, scalar in scalars
+    ]
     missing = np.array([pd.isna(item) for item in items], np.bool_)
     codes = np.where(missing, -1, np.cumsum(~missing) - 1)
     found = [item for item, null in zip(items, missing, strict=True) if not null]
