@@ -102,6 +102,13 @@ RELEASED["groups of combinations"] = (
     .count(PEOPLE)
     .release(epsilon=1, at_least=20, rest=({"area": "-", "sex": "all"}, "1/4"))
 )
+#: Sums of the groups that a count has chosen: of values from 0 on, and of either sign.
+for sign, bounds in {"": (0, 9), "signed ": (-9, 5)}.items():
+    design = Design({"area": AREAS, "sex": ["f", "m"]}, other={"area": "other"})
+    pair = design.sum_and_count(PEOPLE.assign(n=PEOPLE["age"] % 3 - 2), "n", bounds=bounds)
+    chosen = pair.release(epsilon=2, at_least=(4, 80), rest=({"area": "rest", "sex": "all"}, "1/4"))
+    RELEASED[f"{sign}sums of groups"] = chosen.sums
+RELEASED["rounded sums of groups"] = RELEASED["signed sums of groups"]._to_multiples(5)
 RELEASED["top"] = DESIGNS["texts"].count(PEOPLE).top(3, epsilon=1, about=ABOUT)
 RELEASED["bounds"] = DESIGNS["flat"].count(PEOPLE).release(epsilon=0.5, bounds=(0, 300))
 TIERS = {"public": "0.1", "researchers": 1}

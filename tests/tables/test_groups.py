@@ -293,6 +293,7 @@ def test_groups_hold_nothing_exact(tmp_path: Any) -> None:
     known = {
         "_about",
         "_at_least",
+        "_chosen_by",
         "_label",
         "_library",
         "_part_of",

@@ -21,7 +21,7 @@ from geomdp.tables import Design, Words
 from geomdp.tables._facts import layout
 from geomdp.tables._release import steps
 from geomdp.tables._results import rest as _rest
-from geomdp.tables._results.rest import Rest
+from geomdp.tables._results.rest import Rest, ends_of
 from restated import restate
 from test_answers import outcomes
 
@@ -138,8 +138,8 @@ def test_intervals_hold_whichever_groups_are_left_out(true: Any, alpha: Fraction
     left = np.where(shown, 0, true).sum(axis=1)
     missed = np.zeros(len(noise))
     for value in np.unique(left).tolist():
-        ends = [rest.ends(value + x, None, alpha) for x in far[:, 0].tolist()]
-        out = np.array([not low <= value <= high for low, high in ends])
+        low, high = ends_of(rest.mechanism, value + far[:, 0], None, alpha, (0, math.inf))
+        out = (low > value) | (value > high)
         missed[left == value] = of_rest[out].sum()
     # A total without noise minus the groups shown, by the usual interval of their sum.
     reaches = np.array([math.inf, *(accuracy.sum_accuracy(free, k, alpha) for k in (1, 2, 3))])
@@ -216,10 +216,13 @@ def test_what_was_left_out_follows_from_a_total() -> None:
 
 @pytest.mark.parametrize("rounded", [None, 5, 10])
 def test_the_interval_of_a_rounded_row_is_wider_by_half_a_step(rounded: Any) -> None:
-    rest = row(Design(["a"]), 1)
-    reach = GeometricMechanism(1).accuracy(0.05) + (rounded or 0) // 2
-    assert rest.ends(50, rounded, Fraction(1, 20)) == (50 - reach, 50 + reach)
-    assert rest.ends(-50, rounded, Fraction(1, 20)) == (0, reach)
+    noise, counts, level = row(Design(["a"]), 1).mechanism, np.array([50, -50]), Fraction(1, 20)
+    reach = noise.accuracy(0.05) + (rounded or 0) // 2
+    lower, upper = ends_of(noise, counts, rounded, level, (0, math.inf))
+    assert (lower.tolist(), upper.tolist()) == ([50 - reach, 0], [50 + reach, reach])
+    # A sum of values of either sign may be below 0.
+    lower, upper = ends_of(noise, counts, rounded, level, (-math.inf, math.inf))
+    assert (lower.tolist(), upper.tolist()) == ([50 - reach, -50 - reach], [50 + reach, reach - 50])
 
 
 def test_all_at_once_hold_with_the_row() -> None:

@@ -190,7 +190,7 @@ read_geomdp <- function(path, level = 0.95) {
   off <- .off(facts)
   low <- counts - off
   high <- counts + off
-  if (is.null(facts$at_least)) {
+  if (is.null(facts$at_least) || !is.null(facts$chosen_by)) {
     reach <- .reach(rate, alpha)
     if (length(rates) > 1) {
       first <- match(unique(key), key)
@@ -209,7 +209,7 @@ read_geomdp <- function(path, level = 0.95) {
     last <- nrow(rows)
     rate[last] <- .fraction(facts$rest$rate)
     reach <- .reach(rate[last], alpha)
-    rows[last, c("lower", "upper")] <- c(max(low[last] - reach, 0), high[last] + reach)
+    rows[last, c("lower", "upper")] <- c(max(low[last] - reach, .least(facts)), high[last] + reach)
   }
   # A count at a bound may have been moved there, and a true count beyond it has its noise.
   bounds <- sources[[1]]$mechanisms[[1]]$bounds

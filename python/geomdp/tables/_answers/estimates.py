@@ -405,6 +405,8 @@ class Estimates:
     _part_of: Fraction | None = None
     #: The least noisy count that has a row; None if all have.
     _at_least: Thresholds | None = None
+    #: The id of the release whose counts chose the rows, if another one's did.
+    _chosen_by: str | None = None
     #: The cells that the noise has picked.
     _picked: NDArray[Any] = np.empty(0, np.int64)
 
@@ -533,7 +535,11 @@ class Estimates:
         cells = [self._picked, renumbered(other._picked, others, own)]
         rows = Listed(np.unique(np.concatenate(cells)))
         theirs = Listed(renumbered(rows.cells, own, others))
-        return Picked(rows, self._operand(rows), other._operand(theirs))
+        found, choices = self._operand(rows), {self._chosen_by, other._chosen_by}
+        if None not in choices or not choices.isdisjoint((self.id, other.id)):
+            # Of sums, or one choice made the rows of both (docs/proofs.md, theorem 20d).
+            found = found._replace(picks=False)
+        return Picked(rows, found, other._operand(theirs))
 
     def _columns_of(self, by: Columns) -> list[str]:
         """Return the columns of an answer about groups: all of them, or none."""

@@ -185,6 +185,14 @@ def rows(design: Layout, cells: NDArray[Any], records: _Ints) -> tuple[_Ints, _I
     return every, counts
 
 
+def of_cells(occupied: tuple[_Ints, _Ints], cells: NDArray[Any]) -> _Ints:
+    """Return the exact counts of some distinct cells in order, 0 for those without a record."""
+    found, records = occupied
+    counts = np.zeros(cells.size, np.int64)
+    counts[among(cells, found)] = records[among(found, cells)]
+    return counts
+
+
 def sent(cells: NDArray[Any]) -> NDArray[Any]:
     """Return cells as files and engines keep them: beyond int64, a row of digits for each."""
     if cells.dtype != object:

@@ -272,6 +272,14 @@ FIELDS: dict[str, Field] = {
         option=("N", "publish only the cells whose noisy counts are at least N"),
         most=3,
     ),
+    "chosen_by": Field(
+        {"type": ["string", "null"], "pattern": "^[0-9a-f]{32}$"},
+        "null, or, for sums of the groups that a count has chosen, the id of its release: the rows "
+        "are the cells whose noisy counts there are at least `at_least`. The sums have noise of "
+        "their own, which no choice depends on, and may be below 0",
+        lambda release: release._chosen_by,
+        differs=_OWN,
+    ),
     "rest": Field(
         {
             "type": ["object", "null"],
@@ -356,8 +364,8 @@ FIELDS: dict[str, Field] = {
         {"type": "array", "items": {"$ref": "#/$defs/mechanism"}},
         "the noise of each combination of depths: `depths`, one for each column; `rate`, epsilon "
         "over sensitivity, as an exact fraction; `bounds`, null or two integers; `plan_sha256`, "
-        "the digest of the certificate's JSON, for int64 or, with `at_least`, of groups "
-        "(`geomdp-groups-1`); and on request the `certificate`",
+        "the digest of the certificate's JSON, for int64 or, of groups that these counts chose, of "
+        "their draw (`geomdp-groups-1`); and on request the `certificate`",
         lambda release: [
             {"depths": list(block), **_mechanism(noise, text)}
             for (block, noise), text in zip(release.mechanisms.items(), plans(release), strict=True)
@@ -521,7 +529,7 @@ def plan(noise: Noise) -> str:
 def plans(release: Any) -> list[str]:
     """Return the certificate of each noise of a release as JSON: of groups, that of their draw."""
     noises, least = release.mechanisms.values(), release._at_least
-    if least is None:
+    if least is None or release._chosen_by is not None:
         return [plan(noise) for noise in noises]
     drawn = (classes.Classes(release.design._axes, least).plan(each.rate) for each in noises)
     return [json.dumps(each.certificate(), indent=1) for each in drawn]

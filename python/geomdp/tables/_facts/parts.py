@@ -57,6 +57,7 @@ class Part:
     _tier: Tier | None
 
     _at_least = None
+    _chosen_by = None
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_tier": self._tier and tuple(self._tier)}

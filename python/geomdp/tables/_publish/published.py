@@ -122,8 +122,9 @@ def _last(facts: Mapping[str, Any]) -> str:
     if facts.get("top") is not None:
         return "rank by noisy count, from 1"
     bounds = [each["bounds"] for each in facts.get("mechanisms", [{"bounds": None}])]
-    groups = facts.get("at_least") is not None and facts.get("rest") is None
-    if groups or all(each is not None and each[0] >= 0 for each in bounds):
+    groups = facts.get("at_least") is not None
+    reached = groups and facts.get("rest") is None and facts.get("chosen_by") is None
+    if reached or all(each is not None and each[0] >= 0 for each in bounds):
         return "noisy count"
     return "noisy count; it may be negative"
 

@@ -88,15 +88,16 @@ def _release(
         found = parameters.shown(facts.get("format"))
         raise ValueError(f"it has the format {found}: this version reads {FORMAT!r}")
     fields.check(facts)
-    # Earlier versions added no releases.
-    facts = {"parts": [], "moved": 0, **facts}
+    # Earlier versions added no releases, and none chose the rows of another.
+    facts = {"parts": [], "moved": 0, "chosen_by": None, **facts}
     for each in (facts, *facts["parts"]):
         _check_forms(each)
     contents = contents._replace(facts=facts)
     design = _design(contents)
     mechanisms = _mechanisms(design, facts)
-    if facts["rest"] is not None and facts["at_least"] is None:
-        raise ValueError("it has a row for the rest, and no threshold")
+    for name, what in (("rest", "a row for the rest"), ("chosen_by", "groups of another")):
+        if facts[name] is not None and facts["at_least"] is None:
+            raise ValueError(f"it has {what}, and no threshold")
     noisy = _kind(facts)((design, mechanisms, facts["label"], library), contents)
     if contents.names != [*design.levels, design.name if facts["top"] is None else RANK]:
         raise ValueError("it has other columns than its description")
@@ -292,7 +293,12 @@ def _groups(known: _Known, contents: Contents) -> NoisyGroups:
     design, mechanisms = known[:2]
     _check_depths(design, mechanisms)
     [mechanism] = mechanisms.values()
-    at_least = threshold(design, contents.facts["at_least"], mechanism)
+    stated, chosen_by = contents.facts["at_least"], contents.facts["chosen_by"]
+    if chosen_by is not None:
+        _identity.stated(chosen_by, [contents.facts["id"]])
+        if design.values is None:
+            raise ValueError("it has counts of groups that another count chose")
+    at_least = threshold(design, stated, mechanism, of_others=chosen_by is not None)
     rest = _rest_of(known, contents)
     groups = len(contents.counts) - (rest is not None)
     places = [each[:groups] for each in _places(design, contents, rest)]
@@ -301,7 +307,7 @@ def _groups(known: _Known, contents: Contents) -> NoisyGroups:
     rounded = _rounded(contents)
     least = Classes(design._axes, at_least).least(cells)
     below = contents.counts[:groups] < least - rounding.half(rounded)
-    if (cells[1:] <= cells[:-1]).any() or below.any():
+    if (cells[1:] <= cells[:-1]).any() or (chosen_by is None and below.any()):
         raise ValueError(_OTHER_ROWS)
     noisy = NoisyGroups(
         *known,
@@ -311,6 +317,7 @@ def _groups(known: _Known, contents: Contents) -> NoisyGroups:
         **_said(contents),
         rounded=rounded,
         rest=rest,
+        chosen_by=chosen_by,
     )
     stated = contents.facts["totals"]
     totals = {tuple(x["depths"]): public_totals.as_counts(x["counts"]) for x in stated}

@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from geomdp._ground import notebook, parameters
 from geomdp._ground.parameters import Integer, Real
@@ -14,6 +14,7 @@ from geomdp.tables._facts import tier_names
 from geomdp.tables._pictures import charts
 from geomdp.tables._release import steps
 from geomdp.tables._release.publishing import publish
+from geomdp.tables._results.groups import NoisyGroups
 from geomdp.tables._results.noisy_table import NoisyTable
 from geomdp.tables._results.released import rehearse
 
@@ -25,17 +26,20 @@ if TYPE_CHECKING:
 
     from geomdp.tables._facts.layout import Layout
 
+#: What one call has released: whole tables, or groups.
+Noisy = TypeVar("Noisy", bound=NoisyTable | NoisyGroups)
+
 
 @notebook.showable
-class Bundle(Mapping[str, NoisyTable]):
+class Bundle(Mapping[str, Noisy], Generic[Noisy]):
     """Tables that one call released, by name: each may be saved, asked and shown by itself."""
 
     __slots__ = ("_tables",)
 
-    def __init__(self, tables: Mapping[str, NoisyTable]) -> None:
+    def __init__(self, tables: Mapping[str, Noisy]) -> None:
         self._tables = dict(tables)
 
-    def __getitem__(self, name: str) -> NoisyTable:
+    def __getitem__(self, name: str) -> Noisy:
         if name not in self._tables:
             raise KeyError(f"{parameters.shown(name)}: give one of {', '.join(self._tables)}")
         return self._tables[name]
@@ -87,7 +91,7 @@ class Bundle(Mapping[str, NoisyTable]):
             self[name].save(each, overwrite=overwrite, rounded=rounded, about=about)
 
     def __repr__(self) -> str:
-        counts = notebook.many(self[[*self][-1]].design.cells, "count")
+        counts = notebook.many(self[[*self][-1]]._values.size, "count")
         each = ", ".join(
             f"{name} at epsilon {parameters.text(table.epsilon)}" for name, table in self.items()
         )
@@ -97,7 +101,7 @@ class Bundle(Mapping[str, NoisyTable]):
         return notebook.preformatted(repr(self))
 
 
-class NoisyTiers(Bundle):
+class NoisyTiers(Bundle[NoisyTable]):
     """One table at several precisions, made by ``table.release(tiers=...)``.
 
     A mapping from the name of each tier, the coarsest first, to a :class:`NoisyTable` that can be

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from geomdp._ground import decimals, notebook, parameters
-from geomdp._ground.parameters import Real
+from geomdp._ground.parameters import Integer, Real
 from geomdp._ground.uncopied import Withheld
 from geomdp.tables._answers.selection import Columns
 from geomdp.tables._release import steps
-from geomdp.tables._release.bundles import Bundle, paths_of
+from geomdp.tables._release.bundles import Bundle, Noisy, paths_of
 from geomdp.tables._release.publishing import publish
+from geomdp.tables._results.groups import NoisyGroups
 from geomdp.tables._results.noisy_table import NoisyTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from geomdp.tables._facts.classes import AtLeast
     from geomdp.tables._release.steps import Publishing
     from geomdp.tables._release.table import Table
 
@@ -42,14 +44,36 @@ class SumAndCount(Withheld):
     def __init__(self, sums: Table, counts: Table, bounds: tuple[int, int]) -> None:
         self._sums, self._counts, self._bounds = sums, counts, bounds
 
+    @overload
+    def release(
+        self,
+        *,
+        epsilon: Real,
+        share: Real = ...,
+        **publishing: Unpack[Publishing],
+    ) -> NoisySumAndCount[NoisyTable]: ...
+    @overload
+    def release(
+        self,
+        *,
+        epsilon: Real,
+        share: Real = ...,
+        at_least: AtLeast,
+        rest: tuple[Any, Real] | None = None,
+        people: Integer | None = None,
+        **publishing: Unpack[Publishing],
+    ) -> NoisySumAndCount[NoisyGroups]: ...
     def release(
         self,
         *,
         epsilon: Real,
         share: Real = Fraction(1, 2),
+        at_least: AtLeast | None = None,
+        rest: tuple[Any, Real] | None = None,
+        people: Integer | None = None,
         **publishing: Unpack[Publishing],
-    ) -> NoisySumAndCount:
-        """Return both noisy tables, for one privacy loss.
+    ) -> NoisySumAndCount[Any]:
+        """Return both noisy tables, or those of the groups with large counts, for one privacy loss.
 
         Parameters
         ----------
@@ -60,10 +84,17 @@ class SumAndCount(Withheld):
             default, each gets a half. The best share for a mean of bounded values depends on the
             data, but with a half, intervals of means are at most about twice as wide as with the
             best (``docs/proofs.md``, lemma 14e).
+        at_least : int or (int, int), optional
+            As in :meth:`Table.release`, a threshold on the noisy counts: ``Design.threshold`` of
+            their part of epsilon. Both tables are then of the groups whose counts reach it, and the
+            others have no sum. The sums get noise after that choice, which costs no more
+            (``docs/proofs.md``, theorem 20d).
+        rest, people
+            As in :meth:`Table.release`, with `at_least`. Either table has a row for the groups left
+            out, with that share of its part of epsilon.
         **publishing
             As in :meth:`Table.release`; `save` is a mapping of ``"sums"`` and ``"counts"`` to a
-            file for each, and `corrects` a NoisySumAndCount. There is no `at_least`: the sum of
-            a cell that a threshold on its count left out would have no row.
+            file for each, and `corrects` a NoisySumAndCount.
 
         Returns
         -------
@@ -93,33 +124,37 @@ class SumAndCount(Withheld):
             raise TypeError(parameters.foreign("corrects", old, wanted))
         tables = {"sums": (self._sums, part), "counts": (self._counts, 1 - part)}
         paths = paths_of("save", save, tables)
-        prepared = {
-            name: steps.prepare(
+        how |= {"at_least": at_least, "rest": rest}
+
+        def prepared(name: str, **more: Any) -> steps.Release:
+            table, each = tables[name]
+            return steps.prepare(
                 table.design,
                 None,
                 epsilon=total.part(each),
                 corrects=None if old is None else old[name],
                 count_id=table._count_id,
                 **how,
+                **more,
             )
-            for name, (table, each) in tables.items()
-        }
+
+        counts = prepared("counts", people=people)
+        sums = prepared("sums", chosen=at_least is not None)
 
         def draw() -> list[Any]:
-            held = (table._occupied for table, _ in tables.values())
-            each = zip(prepared.values(), held, strict=True)
-            return [counts for pair in each for counts in steps.draw(*pair)]
+            noisy, *cells = steps.draw(counts, self._counts._occupied)
+            return [*steps.draw(sums, self._sums._occupied, *cells), noisy, *cells]
 
-        def made(drawn: Any, ids: Any) -> NoisySumAndCount:
-            library = self._sums._library
+        def made(drawn: Any, ids: Any) -> NoisySumAndCount[Any]:
+            library, many = self._sums._library, len(drawn) // 2
             found: Any = {
-                name: steps.made(x, library, [counts], own)
-                for (name, x), counts, own in zip(prepared.items(), drawn, ids, strict=True)
+                "sums": steps.made(sums, library, drawn[:many], ids[0], ids[1].id),
+                "counts": steps.made(counts, library, drawn[many:], ids[1]),
             }
             return NoisySumAndCount(found, self._bounds)
 
-        zeros = [counts for each in prepared.values() for counts in steps.zeros(each)]
-        return publish([*prepared.values()], draw, made, zeros, save=paths or None, **how)
+        zeros = [*steps.zeros(sums), *steps.zeros(counts)]
+        return publish([sums, counts], draw, made, zeros, save=paths or None, **how)
 
     def __repr__(self) -> str:
         cells = notebook.many(self._sums.design.cells, "cell")
@@ -130,14 +165,14 @@ class SumAndCount(Withheld):
         return notebook.preformatted(repr(self))
 
 
-class NoisySumAndCount(Bundle):
+class NoisySumAndCount(Bundle[Noisy]):
     """Noisy sums and counts of the same records, made by :meth:`SumAndCount.release`.
 
     Attributes
     ----------
-    sums : NoisyTable
-        The noisy sums.
-    counts : NoisyTable
+    sums : NoisyTable or NoisyGroups
+        The noisy sums; with a threshold, those of the groups whose counts reached it.
+    counts : NoisyTable or NoisyGroups
         The noisy counts of the same records, with independent noise.
     bounds : (int, int)
         The least and the greatest value of a record.
@@ -157,17 +192,17 @@ class NoisySumAndCount(Bundle):
 
     __slots__ = ("bounds",)
 
-    def __init__(self, tables: Mapping[str, NoisyTable], bounds: tuple[int, int]) -> None:
+    def __init__(self, tables: Mapping[str, Noisy], bounds: tuple[int, int]) -> None:
         super().__init__(tables)
         self.bounds = bounds
 
     @property
-    def sums(self) -> NoisyTable:
+    def sums(self) -> Noisy:
         """The noisy sums."""
         return self["sums"]
 
     @property
-    def counts(self) -> NoisyTable:
+    def counts(self) -> Noisy:
         """The noisy counts of the same records, with independent noise."""
         return self["counts"]
 
@@ -204,7 +239,8 @@ class NoisySumAndCount(Bundle):
         Parameters
         ----------
         by : column name or tuple of column names, optional
-            The columns to keep; by default all. ``()`` is the mean of all records.
+            The columns to keep; by default all, and of groups all or none. ``()`` is the mean of
+            all records, which for groups needs the row for the rest.
         alpha, simultaneous
             As in :meth:`NoisyTable.intervals`. None gives estimates alone.
 

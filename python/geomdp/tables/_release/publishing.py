@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _Made = TypeVar("_Made")
 #: What two runs of one call state differently.
-_ITS_OWN = ("id", "count_id", "version")
+_ITS_OWN = ("id", "chosen_by", "count_id", "version")
 
 
 def publish(

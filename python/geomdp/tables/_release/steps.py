@@ -27,7 +27,7 @@ from geomdp.tables._columns.native import Library
 from geomdp.tables._facts import about as _about
 from geomdp.tables._facts import layout
 from geomdp.tables._facts.classes import Classes, Thresholds
-from geomdp.tables._facts.exact_sums import all_nodes, check_size, received, sent
+from geomdp.tables._facts.exact_sums import all_nodes, check_size, of_cells, received, sent
 from geomdp.tables._math.workload import may_answer_nothing
 from geomdp.tables._results import rest as _rest
 from geomdp.tables._results.groups import NoisyGroups, threshold
@@ -102,6 +102,8 @@ class Release(NamedTuple):
     named: int = 0
     #: Of groups, how many cells get noise, unless more are occupied.
     padded: int = 0
+    #: Whether the counts of another release choose its groups.
+    chosen: bool = False
 
     def losses(self) -> tuple[Fraction | float, Counter[Fraction | float]]:
         """Return the loss of the whole release, and those of its noisy counts."""
@@ -127,6 +129,7 @@ def prepare(
     rest: Any = None,
     people: Any = None,
     tiers: Any = None,
+    chosen: bool = False,
     **how: Any,
 ) -> Release:
     """Return a release, after all checks that public facts allow, those of its plans too."""
@@ -148,8 +151,10 @@ def prepare(
     row, epsilon = _rest.asked(design, rest, epsilon)
     mechanisms = layout.mechanisms_by(design, mechanism, epsilon, bounds, tiers)
     if at_least is not None:
-        at_least = threshold(design, at_least, mechanisms[design.blocks[-1]])
-        _check_shown(design, at_least, mechanisms[design.blocks[-1]])
+        noise = mechanisms[design.blocks[-1]]
+        at_least = threshold(design, at_least, noise, of_others=chosen)
+        if not chosen:
+            _check_shown(design, at_least, noise)
     else:
         check_size(design)
     _check_bounds(design, [each.bounds for each in mechanisms.values() if each.bounds is not None])
@@ -159,7 +164,8 @@ def prepare(
             rehearse_noise(as_mechanism(each), _NO_CELLS)  # and one that cannot draw.
     if at_least is None and may_answer_nothing([axis.rooted[0] for axis in design._axes]):
         workload_of(design._axes, mechanisms)  # Tables that answer no question are refused here.
-    return planned(design, mechanisms, at_least=at_least, rest=row, padded=padded, **how)
+    facts = {"at_least": at_least, "chosen": chosen, "rest": row, "padded": padded}
+    return planned(design, mechanisms, **facts, **how)
 
 
 def zeros(release: Release) -> list[_Ints]:
@@ -232,13 +238,20 @@ def planned(
     return Release(design, mechanisms, label, at_least, count, identity, about=said, **facts)
 
 
-def draw(release: Release, occupied: tuple[_Ints, _Ints]) -> list[_Ints]:
+def draw(
+    release: Release, occupied: tuple[_Ints, _Ints], chosen: NDArray[Any] | None = None
+) -> list[_Ints]:
     """Return noisy counts, given the distinct cells with records, in order, and theirs.
 
-    Those of groups are followed by their cells.
+    Those of groups are followed by their cells, which another draw may have chosen.
     """
     if release.at_least is not None:
-        cells, noisy = _reaching(release, release.at_least, occupied)
+        if chosen is None:
+            cells, noisy = _reaching(release, release.at_least, occupied)
+        else:
+            [mechanism], cells = release.mechanisms.values(), received(chosen)
+            exact = of_cells(occupied, cells)
+            noisy = as_mechanism(mechanism).release(exact, threads=release.threads)
         if release.rest is not None:
             # The choice is made: what it left out is one sum, whichever groups these are.
             left = release.rest.mechanism.release(_rest.summed(occupied, cells))
@@ -268,7 +281,11 @@ def draw_tiers(tiers: Sequence[Release], occupied: tuple[_Ints, _Ints]) -> list[
 
 
 def made(
-    release: Release, library: Library | None, drawn: Sequence[_Ints], identity: Identity
+    release: Release,
+    library: Library | None,
+    drawn: Sequence[_Ints],
+    identity: Identity,
+    chosen_by: str | None = None,
 ) -> NoisyTable | NoisyGroups:
     """Return a release of what was drawn, of groups if it has a threshold."""
     noisy, *cells = drawn
@@ -278,7 +295,7 @@ def made(
         return NoisyTable(*known, identity=identity, about=about, tier=release.tier)
     own = received(cells[0])
     groups = partial(NoisyGroups, *known, cells=own, at_least=at_least, identity=identity)
-    return groups(rest=release.rest, about=about)
+    return groups(rest=release.rest, about=about, chosen_by=chosen_by if release.chosen else None)
 
 
 def _reaching(

@@ -30,7 +30,7 @@ from geomdp.tables._pictures import charts
 from geomdp.tables._publish.page import shown
 from geomdp.tables._results import empty
 from geomdp.tables._results.released import Released
-from geomdp.tables._results.rest import Rest
+from geomdp.tables._results.rest import Rest, ends_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,8 +48,9 @@ _Ints: TypeAlias = NDArray[np.int64]
 class NoisyGroups(Released, OfTotals):
     """The groups of a release whose noisy counts reached a threshold.
 
-    ``Table.release(at_least=...)`` makes one, and :func:`geomdp.read` reads one from a file. Empty
-    cells of the design may be among the groups, as if all cells had got noise
+    ``Table.release(at_least=...)`` makes one, ``SumAndCount.release(at_least=...)`` one of counts
+    and one of the sums of the groups that these have chosen, and :func:`geomdp.read` reads one from
+    a file. Empty cells of the design may be among the groups, as if all cells had got noise
     (``docs/proofs.md``, section 22), so the choice of those that appear costs no privacy;
     :meth:`Design.spurious` gives the expected number of empty ones. The object contains no exact
     counts.
@@ -79,7 +80,7 @@ class NoisyGroups(Released, OfTotals):
 
     """
 
-    __slots__ = ("_at_least", "_picked", "_rest")
+    __slots__ = ("_at_least", "_chosen_by", "_picked", "_rest")
 
     _at_least: Thresholds
     _picked: NDArray[Any]
@@ -90,11 +91,13 @@ class NoisyGroups(Released, OfTotals):
         cells: NDArray[np.int64],
         at_least: Thresholds,
         rest: Rest | None = None,
+        chosen_by: str | None = None,
         **more: Any,
     ) -> None:
         super().__init__(*facts, **more)
         # With a row for the rest, its count is the last one.
         self._picked, self._at_least, self._rest = cells, at_least, rest
+        self._chosen_by = chosen_by
 
     if not TYPE_CHECKING:
 
@@ -123,7 +126,10 @@ class NoisyGroups(Released, OfTotals):
 
     @property
     def at_least(self) -> Thresholds:
-        """The threshold, below which noisy counts are left out; or a pair, as it was given."""
+        """The threshold, below which noisy counts are left out; or a pair, as it was given.
+
+        Of sums, it is that of the counts that chose their groups.
+        """
         return self._at_least
 
     def intervals(self, alpha: Real = 0.05, *, simultaneous: bool = False) -> Any:
@@ -135,7 +141,8 @@ class NoisyGroups(Released, OfTotals):
         `simultaneous`, as :meth:`largest` does, because the greatest of many groups tend to have
         the greatest noise. A lower end of 0 means that the group may be empty. A row for the rest
         has an interval for the sum of all groups left out, which holds whichever these are. The
-        noise of groups is taken to be discrete Laplace noise (``docs/proofs.md``, section 18).
+        noise of groups is taken to be discrete Laplace noise (``docs/proofs.md``, section 18). The
+        noise of sums is independent of the counts that chose their groups (theorem 20d).
 
         Parameters
         ----------
@@ -173,16 +180,19 @@ class NoisyGroups(Released, OfTotals):
         found = self._of_groups(level)
         if self._rest is None:
             return found
-        own = self._rest_ends(level)
-        return Ends(*(np.append(each, end) for each, end in zip(found, own, strict=True)))
+        return Ends(*map(np.append, found, self._rest_ends(level)))
 
-    def _rest_ends(self, level: Fraction) -> tuple[int, int]:
+    def _rest_ends(self, level: Fraction) -> Ends:
         """Return the ends of the interval of the row for the rest."""
         assert self._rest is not None
-        return self._rest.ends(int(self._values[-1]), self._rounded, level)
+        noise, limits = self._rest.mechanism, self._limits
+        return ends_of(noise, self._values[-1:], self._rounded, level, limits)
 
     def _of_groups(self, level: Fraction) -> Ends:
         """Return the ends of the intervals of groups, each given that it appears."""
+        if self._chosen_by is not None:
+            [noise] = self.mechanisms.values()
+            return ends_of(noise, self.counts, self._rounded, level, self._limits)
         off = rounding.half(self._rounded)
         least = self._least(self._picked)
         # Both ends rise with what a count was before rounding, which reached the threshold.
@@ -233,6 +243,10 @@ class NoisyGroups(Released, OfTotals):
         """
         parameters.check_bool("simultaneous", simultaneous)
         level = parameters.significance("alpha", alpha)
+        if self._chosen_by is not None:
+            raise ValueError(
+                "sums of groups that their counts chose have no most_left_out: ask the counts"
+            )
         if simultaneous:
             level = ends.level(level, max(1, self.design.cells))
         classes = Classes(self.design._axes, self._at_least).thresholds
@@ -278,7 +292,8 @@ class NoisyGroups(Released, OfTotals):
         """Return what is known of cells, of which some have a row.
 
         Given that a cell appears, its interval misses with probability at most the level; and with
-        at most that, one with a count beyond its interval is left out.
+        at most that, one with a count beyond its interval is left out. Sums of cells left out may
+        be anything.
         """
         places = {cell: place for place, cell in enumerate(self._picked.tolist())}
         at = np.array([places.get(cell, -1) for cell in cells.tolist()], np.int64)
@@ -289,10 +304,13 @@ class NoisyGroups(Released, OfTotals):
             points[here] = self.counts[at[here]]
         if level is None:
             return Found(points, None)
-        lower, upper = np.zeros(at.shape, np.int64), self._most(self._least(cells), level)
+        lower, upper = (np.full(at.shape, limit, object) for limit in self._limits)
+        if self._chosen_by is None:
+            upper = self._most(self._least(cells), level).astype(object)
         for each, own in zip((lower, upper), self._of_groups(level), strict=True):
             each[here] = own[at[here]]
-        return Found(points, Ends(lower, upper).within(*self._limits))
+        whole = Ends.of(lower.tolist(), upper.tolist(), at.shape)
+        return Found(points, whole.within(*self._limits))
 
     def _whole(self, level: Fraction | None) -> Found:
         """Return the total of all cells: a public one, or the groups shown and the rest."""
@@ -306,8 +324,8 @@ class NoisyGroups(Released, OfTotals):
         points = np.array(sum(self._values.tolist()))
         if level is None:
             return Found(points, None)
-        pairs = zip(self._shown_sum(level / 2), self._rest_ends(level / 2), strict=True)
-        lower, upper = map(sum, pairs)
+        rest = (int(end[0]) for end in self._rest_ends(level / 2))
+        lower, upper = map(sum, zip(self._shown_sum(level / 2), rest, strict=True))
         return Found(points, Ends.of([lower], [upper], ()))
 
     def left_out(self, total: Integer | Answers | None = None, *, alpha: Real = 0.05) -> Any:
@@ -348,6 +366,7 @@ class NoisyGroups(Released, OfTotals):
 
         """
         level = parameters.significance("alpha", alpha)
+        estimates.refuse_signed("sum of groups left out", self)
         if total is None:
             if math.isinf(self._known_total):
                 raise TypeError("total is not given: give it, or state it by with_totals")
@@ -371,8 +390,12 @@ class NoisyGroups(Released, OfTotals):
             return (sum(counts.tolist()),) * 2
         # Half of the level for each end. Given that a group is shown, its noise is no less than
         # other noise in distribution, so the sum of other noises bounds the upper end.
-        most = rounding.moved(counts, rounding.half(self._rounded)).tolist()
-        high = sum(most) + accuracy.sum_accuracy(mechanism, counts.size, level)
+        off = rounding.half(self._rounded)
+        most = rounding.moved(counts, off).tolist()
+        reach = accuracy.sum_accuracy(mechanism, counts.size, level)
+        high = max(sum(most), self._limits[0]) + reach
+        if self._chosen_by is not None:
+            return max(sum(rounding.moved(counts, -off).tolist()) - reach, self._limits[0]), high
         each = 2 * ends.level(level / 2, counts.size, independent=True)
         return sum(self._of_groups(each).lower.tolist()), high
 
@@ -535,12 +558,14 @@ class NoisyGroups(Released, OfTotals):
             return self._ends(alpha, simultaneous=together)
 
         found = super()._answers()
+        found = found._replace(least=None if self.design.signed else 0)
         return found._replace(intervals=shown.intervals(found.numbers, found.least, ends))
 
     def _title(self) -> str:
         return (
             f"{notebook.many(len(self._picked), 'group')} of {notebook.count(self.design.cells)}, "
             f"each with a noisy count of at least {classes.said(self._at_least)}"
+            f"{'' if self._chosen_by is None else ' in another table'}"
             f"{'' if self._rest is None else ', and a row for the rest'}"
         )
 
@@ -549,14 +574,19 @@ def _point(value: int) -> Ends:
     return Ends.of([value], [value], ())
 
 
-def threshold(design: Layout, at_least: Any, mechanism: Noise) -> Thresholds:
-    """Return a threshold or two, unless this design or mechanism takes none."""
+def threshold(
+    design: Layout, at_least: Any, mechanism: Noise, *, of_others: bool = False
+) -> Thresholds:
+    """Return a threshold or two, unless this design or mechanism takes none.
+
+    They may be thresholds of other counts.
+    """
     if mechanism.bounds is not None:
         raise ValueError(
             "bounds are not accepted with at_least, whose threshold is for noise without bounds: "
             "release without bounds"
         )
-    if design.signed:
+    if design.signed and not of_others:
         raise ValueError(
             f"at_least is not accepted for sums of values that may be negative (bounds = "
             f"{design.values}), of which it would leave out the least: give bounds from 0 on"
@@ -566,6 +596,6 @@ def threshold(design: Layout, at_least: Any, mechanism: Noise) -> Thresholds:
             "at_least is not accepted with margins, hierarchies or tables: leave these out"
         )
     least = classes.checked(design._axes, at_least)
-    if mechanism.rate != math.inf:
+    if mechanism.rate != math.inf and not of_others:
         Classes(design._axes, least).plan(Fraction(mechanism.rate))  # One without is refused here.
     return least

@@ -53,6 +53,8 @@ class Released:
     )
     #: The least noisy count that has a row; None if all have.
     _at_least: Thresholds | None = None
+    #: The id of the release whose counts chose the rows, if another one's did.
+    _chosen_by: str | None = None
     #: The releases that this one is the sum of; empty for any other.
     parts: tuple[Part, ...] = ()
     #: The most that rounding moved each count before it was added to others.

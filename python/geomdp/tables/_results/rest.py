@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp._ground import parameters
-from geomdp._noise import exact_loss
-from geomdp.mechanism import GeometricMechanism
+from geomdp._noise import Noise, exact_loss
+from geomdp.mechanism import GeometricMechanism, as_mechanism
 from geomdp.tables._columns import levels as _levels
 from geomdp.tables._columns.native import Coded
 from geomdp.tables._facts import layout, rounding
 from geomdp.tables._facts.exact_sums import among, saturated
+from geomdp.tables._math.ends import Ends
 
 if TYPE_CHECKING:
     from geomdp.tables._facts.layout import Layout
@@ -45,18 +46,25 @@ class Rest(NamedTuple):
             for (name, each), label in zip(columns.items(), self.labels, strict=True)
         }
 
-    def ends(self, count: int, rounded: int | str | None, level: Fraction) -> tuple[int, int]:
-        """Return the ends of the interval of the row, whichever groups were left out.
 
-        A noisy count below 0 has the interval of 0.
-        """
-        off = rounding.half(rounded)
-        low, high = (
-            self.mechanism.confidence_interval(int(each), level)
-            for move in (-off, off)
-            for each in rounding.moved(np.array([max(count, 0)]), move)
-        )
-        return max(low[0], 0), max(high[1], 0)
+def ends_of(
+    noise: Noise,
+    counts: _Ints,
+    rounded: int | str | None,
+    level: Fraction,
+    limits: tuple[int | float, int | float],
+) -> Ends:
+    """Return intervals of counts whose noise is independent of the choice of groups.
+
+    A noisy count beyond a limit of true counts has the interval of the limit.
+    """
+    off = rounding.half(rounded)
+    base = Ends(counts, counts).within(*limits).lower
+    low, high = (
+        as_mechanism(noise).confidence_interval(rounding.moved(base, move), level)[side]
+        for side, move in enumerate((-off, off))
+    )
+    return Ends(low, high).within(*limits)
 
 
 def asked(design: Layout, rest: Any, epsilon: Any) -> tuple[Rest | None, Any]:

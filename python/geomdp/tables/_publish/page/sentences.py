@@ -152,8 +152,10 @@ def _numbers(facts: Mapping[str, Any], shown: Shown) -> list[str]:
             "which they can differ a little."
         )
     if facts["at_least"] is not None:
+        by, least = facts["chosen_by"], _thresholds(facts["at_least"])
+        whose = what if by is None else f"count in another table (id {by})"
         found.append(
-            f"Only rows whose noisy {what} is at least {_thresholds(facts['at_least'])} are shown; "
+            f"Only rows whose noisy {whose} is at least {least} are shown; "
             f"in some of them, the true {what} may be 0."
             + " Where no list says what occurs, such a row may be any text or number at random."
             * any(isinstance(axis.get("levels"), dict) for axis in facts["axes"].values())
