@@ -26,11 +26,14 @@ from ray import cloudpickle
 from ray.exceptions import ActorDiedError, RayError
 
 import geomdp.tables.ray
-from contract import WIDE, Contract, Engine, by_ids, night, tuples
+from contract import WIDE, Contract, Engine, Tables, by_ids, night, tuples
 from forms import shows
 from geomdp import GeometricMechanism
+from geomdp._ground import identity
 from geomdp.keyed import ReleaseKey
+from geomdp.tables import Design
 from geomdp.tables.ray import release_columns
+from test_neighbouring_data import known, observed
 
 # Ray warns about its own defaults.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context")
@@ -132,10 +135,13 @@ def engine() -> Engine:
     def frame(table: pa.Table) -> ray.data.Dataset:
         return counts(table, 2)
 
-    return Engine(frame, release_columns, arrow, ray.data.Dataset.materialize, draw, RayError)
+    module = geomdp.tables.ray
+    tables = module.count, module.sum, module.choose_limit
+    keep = ray.data.Dataset.materialize
+    return Engine(frame, release_columns, arrow, keep, draw, RayError, *tables)
 
 
-class TestContract(Contract):
+class TestContract(Contract, Tables):
     """With the ids in blocks of Arrow."""
 
 
@@ -206,6 +212,100 @@ def test_killed_worker(tmp_path: Path, place: str) -> None:
         assert set(tuples(whole, [*IDS, "n", "m"])) == {(*ids, *nm) for ids, nm in first.items()}
     assert rows(release.frame) == first
     release.wipe()
+
+
+# Tables of a design
+
+
+VISITS = pa.table({"who": np.arange(4000) % 80, "n": np.arange(4000) // 80 % 7})
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_table_has_one_draw_of_each_individual(tmp_path: Path, dies: bool) -> None:
+    """The 80 individuals have 7 records or more in each of 7 cells, and 6 of them count."""
+    mark = tmp_path / "died"
+
+    def tallied(design: Any, data: Any, weights: Any) -> Any:
+        found = geomdp.tables.ray.tally(design, data, weights)
+        if dies and len(data) and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+
+    design = Design({"n": list(range(7))}, individual="who", l0=3, linf=2)
+    _, (cells, found) = geomdp.tables.ray._counted(counts(VISITS), design, None, tallied)
+    assert mark.exists() == dies
+    # Of several tasks.
+    assert len(cells) > 7
+    assert sum(found) == 80 * 6
+    assert all(n % 2 == 0 for n in found)
+
+
+def test_equal_ids_of_other_types_go_to_one_task() -> None:
+    """Texts of both lengths, and dictionaries in other orders."""
+    texts = [pa.array(each) for each in (["né", "o"] * 9, ["o", "né"])]
+    design = Design({"n": list(range(18))}, individual="who", l0=1)
+    for parts in (
+        [texts[0], texts[1].cast(pa.large_string())],
+        [texts[0].cast(pa.large_string()), texts[1]],
+        [text.dictionary_encode() for text in texts],
+    ):
+        blocks = [pa.table({"who": who, "n": range(len(who))}) for who in parts]
+        found = geomdp.tables.ray.count(design, ray.data.from_arrow(blocks)).frame["count"]
+        assert sum(found.to_pylist()) == 2
+
+
+def test_blocks_of_other_types_raise() -> None:
+    """Their values are in no error; only nulls and other texts have the dataset's type."""
+    design = Design({"n": [1]}, individual="who", l0=1)
+    for name in ("who", "n"):
+        blocks = [pa.table({"who": [1], "n": [1]})] * 2
+        column = pa.array([734_921], pa.int32())
+        blocks[1] = blocks[1].set_column(name == "n", name, column)
+        with pytest.raises(RayError, match=f"column '{name}' of type int32 in a block") as caught:
+            geomdp.tables.ray.count(design, ray.data.from_arrow(blocks))
+        assert "734" not in str(caught.value)
+    without = [pa.table({"n": [1, 2]}), pa.table({"n": pa.nulls(3)})]
+    table = geomdp.tables.ray.count(Design({"n": [1]}, other=-1), ray.data.from_arrow(without))
+    assert table.frame["count"].to_pylist() == [1, 4]
+    some = pa.table({"who": [1, 2, None], "n": [1, 2, 3]})
+    with pytest.raises(RayError, match="column 'who' contains nulls: give every record an id"):
+        geomdp.tables.ray.count(design, counts(some, 3))
+
+
+def test_nothing_but_the_noise_tells_neighbours_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(GeometricMechanism, "release", known)
+    monkeypatch.setattr(identity, "fresh", lambda: "0" * 32)
+    design, found = Design({"town": ["Rome", "Oslo"]}, margins="*"), []
+    for more in ([], ["Aarau"], [None]):
+        towns = pa.table({"town": pa.array(["Rome", "Oslo", *more]).dictionary_encode()})
+        table = geomdp.tables.ray.count(design, counts(towns, 2))
+        found.append(observed(table.release(epsilon=1), tmp_path))
+    assert found[0] == found[1] == found[2]
+
+
+def test_a_count_leaves_no_records_in_the_object_store() -> None:
+    def known_here() -> set[bytes]:
+        gc.collect()
+        return {*ray._private.worker.global_worker.core_worker.get_all_reference_counts()}
+
+    dataset = counts(VISITS)
+    design = Design({"n": list(range(7))}, individual="who", l0=3, linf=2)
+    before = known_here()
+    kept = dataset.map_batches(lambda batch: batch).materialize()
+    assert known_here() > before  # The search is not blind.
+    del kept
+    geomdp.tables.ray.count(design, dataset)
+    assert known_here() <= before
+
+
+@pytest.mark.night
+def test_tables_without_rows() -> None:
+    design = Design({"i": [0, 1]}, individual="town", l0=1)
+    for dataset in (counts(table(0), 1), after(counts(), lambda block: block.slice(0, 0))):
+        assert geomdp.tables.ray.count(design, dataset).frame["count"].to_pylist() == [0, 0]
 
 
 # Only counts change

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.acero
 import pytest
 
 import geomdp
@@ -524,3 +525,22 @@ def test_a_preview_names_the_depths_that_tables_have() -> None:
     for of in (("s", 1), ("t", 9)):
         with pytest.raises(ValueError, match=rf"of has the depth {of[1]} of '{of[0]}'"):
             design.accuracy(epsilon=1, alpha=0.05, of=of)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_tasks_with_one_thread_of_arrow_group_without_threads(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In tasks of Ray, grouping with threads failed at times: thread index 10 is out of range."""
+    real, used = pa.acero._group_by, list[bool]()
+
+    def group_by(*args: Any, use_threads: bool = True) -> Any:
+        used.append(use_threads)
+        return real(*args, use_threads=use_threads)
+
+    monkeypatch.setattr(pa.acero, "_group_by", group_by)
+    monkeypatch.setattr(pa, "cpu_count", lambda: threads)
+    records = pa.table({"town": ["x", None, "x"], "who": ["a", "b", "a"]})
+    design = Design({"town": ["x", None]}, individual="who", l0=1, linf=9)
+    assert design.count(records).frame["count"].to_pylist() == [2, 1]
+    assert used == [threads > 1]

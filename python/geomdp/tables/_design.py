@@ -194,8 +194,8 @@ individual='patient', l0=2)
         data : data frame or column
             A frame of pandas or Polars (lazy too), or a Table of PyArrow; each row is a record. A
             design of one column also takes that column by itself, unless individuals are bounded.
-            For Spark and Dask, see :func:`geomdp.tables.spark.count` and
-            :func:`geomdp.tables.dask.count`.
+            For data on a cluster, see :func:`geomdp.tables.spark.count`,
+            :func:`geomdp.tables.dask.count` and :func:`geomdp.tables.ray.count`.
         counts : column name, optional
             For records that have been counted already, as by ``GROUP BY``: the column that says how
             many records each row stands for, in integers of up to 64 bits. Leave out rows of

@@ -202,7 +202,8 @@ def choose_limit(  # numpydoc ignore=PR02
     ------
     TypeError
         If `data` is not a frame that :meth:`Design.count` takes. Records on a cluster go to
-        ``choose_limit`` of :mod:`geomdp.tables.spark` or :mod:`geomdp.tables.dask`.
+        ``choose_limit`` of :mod:`geomdp.tables.spark`, :mod:`geomdp.tables.dask` or
+        :mod:`geomdp.tables.ray`.
     ValueError
         If the design has no individual and `limit` is not ``"bounds"``, if it has another kind of
         limit, if `limits` are above its own, or if the budget does not allow the release.

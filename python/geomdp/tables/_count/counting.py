@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from geomdp._ground import identity, parameters
 from geomdp._inputs.arrays import DTYPES
-from geomdp._inputs.columns import FRAME, column, integers, names, narwhals, only
+from geomdp._inputs.columns import FRAME, arrow, column, integers, names, narwhals, only
 from geomdp.tables._columns import ids
 from geomdp.tables._columns import levels as _levels
 from geomdp.tables._columns.native import (
@@ -234,7 +234,7 @@ def _grouped(
             return design, *coded, series[0]
         with refusing_types("data", columns):
             found = joined(keys, series)
-            found = found.group_by(keys).agg(nw.len().alias("n")) if counts is None else found
+            found = _sized(found) if counts is None else found
     if counts is None:
         sizes = found["n"].to_numpy().astype(np.int64)
     else:
@@ -242,6 +242,19 @@ def _grouped(
             found = found.filter(~nw.col(keys[-1]).is_null())
         sizes = _records(counts, found[keys.pop()], bounds)
     return design, [found[key] for key in keys], sizes, found["0"]
+
+
+def _sized(frame: Any) -> Any:
+    """Return the distinct rows of a frame, with the number of each in the column ``n``."""
+    nw, keys, native = narwhals(), frame.columns, frame.to_native()
+    if not arrow(native):
+        return frame.group_by(keys).agg(nw.len().alias("n"))
+    import pyarrow as pa  # noqa: PLC0415
+
+    # Tasks of Spark and Ray have one thread of Arrow's, with which its search for the number of a
+    # thread has failed at times: "thread index 10 is out of range".
+    groups = native.group_by(keys, use_threads=pa.cpu_count() > 1)
+    return nw.from_native(groups.aggregate([([], "count_all")])).rename({"count_all": "n"})
 
 
 def _alone(data: Any) -> tuple[_Ints, Any]:
