@@ -220,6 +220,26 @@ def test_a_sum_has_the_tables_of_all() -> None:
         chosen.plus(flat)
 
 
+def test_a_sum_has_the_margins_of_all_beside_combinations(tmp_path: Path) -> None:
+    """They were refused as if they were chosen tables, which combinations do not take."""
+    pairs = [("A", "f"), ("B", "m"), ("A", "m")]
+    numbers = {"one": [0, 1], "two": [0, 1]}
+    people = PEOPLE.assign(one=0, two=1)
+    designs = [
+        Design({("ward", "sex"): pairs, **numbers}, margins={"one": -1, "two": (-2, "1/3")}),
+        Design({**numbers, ("ward", "sex"): pairs[::-1]}, margins={"one": -1}),
+    ]
+    for one, other in (designs, designs[::-1]):
+        tables_ = [each.count(people).release(epsilon=900) for each in (one, other)]
+        found = tables_[0].plus(tables_[1])
+        assert found.design.tables is None
+        assert [axis.label for axis in found.design._axes if axis.margin] == ["one"]
+        found.save(tmp_path / "a.csv", overwrite=True)
+        alone = tables_[0].total(("ward", "sex"))["estimate"]
+        for each in (found, geomdp.read(tmp_path / "a.csv")):
+            assert np.allclose(each.total(("ward", "sex"))["estimate"], 2 * alone, atol=0.1)
+
+
 def test_all_that_is_complete_in_each_is_complete_in_the_sum() -> None:
     one, two = sites(epsilons=[1, 1])
     found = one.with_complete(True).plus(two.with_complete("sex")).design

@@ -848,6 +848,10 @@ def common(one: Layout, other: Layout) -> Layout:
         found = one
     elif len(tables) == len(theirs) and order == _labels_of(other):
         found = other
+    elif one.tables is None and other.tables is None:
+        # All combinations of the depths that each column has in both.
+        margins = {x.label: x.nodes[0] for x in one._axes if x.margin and more[x.label].margin}
+        found = type(one)(**(one._arguments() | {"margins": margins, "shares": {}}))
     else:
         found = _of_tables(one, one._axes, order, tables)
     both = {x.label for x in one._axes if x.complete and more[x.label].complete}
