@@ -444,6 +444,22 @@ def test_groups_have_the_sums_of_each_by_itself(weights: list[int]) -> None:
     assert rounding == max(each for _, _, each in found)
 
 
+@pytest.mark.parametrize("columns", [1, 2, 3])
+@pytest.mark.parametrize("tree", [flat(1), flat(7), flat(50), balanced(5, 2), balanced(2, 3, 2)])
+def test_different_rows_of_siblings_are_those_of_all_of_them(tree: Tree, columns: int) -> None:
+    """To the bit, since intervals follow from them: of groups, one row in a run is computed."""
+    rng = np.random.default_rng(columns)
+    noisy = [((depth,), Fraction(1, 3), Fraction(0)) for depth in range(tree.depth + 1)]
+    [axis] = Workload([tree], noisy)._axes
+    for values, depth in itertools.product(([0, 1], [0.1, 0.7, -2.3]), range(tree.depth + 1)):
+        functionals = np.repeat(rng.choice(values, (tree.size, columns)), 2, axis=0)[: tree.size]
+        few, times = axis.distinct(functionals, depth)
+        rows = axis.rows(functionals, depth)
+        every = [row.tobytes() for row in rows + 0.0 if row.any()]
+        assert sorted(row.tobytes() for row in few) == sorted({*every})
+        assert times.tolist() == [every.count(row.tobytes()) for row in few]
+
+
 def test_a_node_below_the_deepest_table_without_siblings_is_its_parent() -> None:
     """A bug: it was 0 where floats are of the size of the noise."""
     tree = Tree(np.array([-1, 0, 0, 1, 1, 2, 3]))

@@ -384,9 +384,7 @@ class Workload:
                     rows[key] = self._axes[at].rows_of(nodes[at], depth)
                 elif key not in rows:
                     given = self._functional(at, [x[at] for x in asked], nodes[at])
-                    each = self._axes[at].rows(given, depth)
-                    few, many = _distinct(each)
-                    rows[key] = few.reshape(len(few), *each.shape[1:]), many
+                    rows[key] = self._axes[at].distinct(given, depth)
                 few, many = rows[key]
                 left = table.shape[-2] // few.shape[1]
                 shape = len(first), len(times), few.shape[1], left, len(asked)
@@ -771,7 +769,7 @@ class _Even:
         if isinstance(weights, Groups):
             return self.below(self.top)
         raised, lost = _raised(self.tree, weights, self.top)
-        sums = self._sums(raised)
+        sums = self._sums(raised)[0]
         found = [0] if sums[0].any() else []
         for depth in range(1, self.top + 1):
             groups = sums[depth].reshape(self.sizes[depth - 1], -1)
@@ -786,7 +784,7 @@ class _Even:
         if isinstance(weights, Groups):
             sizes = np.abs(weights.over(weights.weights)) / self.size
             return float((sizes + 2 * weights.over(np.abs(weights.weights), 0, np.maximum)).max())
-        sums = self._sums(_raised(self.tree, weights, self.top)[0])
+        sums = self._sums(_raised(self.tree, weights, self.top)[0])[0]
         return sum(
             (2 if depth else 1) * float(np.abs(each).max()) / (self.size // self.sizes[depth])
             for depth, each in enumerate(sums)
@@ -804,31 +802,49 @@ class _Even:
             nodes[deep] = above
         return nodes, sorted(lost)
 
-    def _sums(self, weights: NDArray[Any]) -> list[NDArray[Any]]:
+    def _sums(self, weights: NDArray[Any]) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
         """Return for each node of each depth the sum over the finest cells below it.
 
-        That is of the weights of nodes from the depth on; any further axes are kept.
+        That is of the weights of nodes from the depth on, and then of those below the depth alone;
+        any further axes are kept.
         """
-        found = [weights[self.tree.level(self.top)]]
+        found, below = [weights[self.tree.level(self.top)]], list[NDArray[Any]]()
         for depth in reversed(range(self.top)):
             groups = found[0].reshape(self.sizes[depth], -1, *weights.shape[1:])
             own = weights[self.tree.level(depth)] * (self.size // self.sizes[depth])
-            found.insert(0, own + groups.sum(axis=1))
-        return found
+            below.insert(0, groups.sum(axis=1))
+            found.insert(0, own + below[0])
+        return found, below
 
     def rows(self, functionals: Floats, depth: int) -> NDArray[Any]:
         """Return at each node of a depth the components of functionals, as means of cells."""
-        sums, found = self._sums(_raised(self.tree, functionals, self.top)[0]), []
+        sums = self._sums(_raised(self.tree, functionals, self.top)[0])
+        return self._rows(*sums, depth, np.arange(self.sizes[depth]))
+
+    def distinct(self, functionals: Floats, depth: int) -> tuple[Floats, Floats]:
+        """Return the different :meth:`rows` but for 0, and how many nodes have each."""
+        if depth != 1:
+            return _distinct(self.rows(functionals, depth))
+        # The rows of siblings follow from their sums, which are often in few runs.
+        sums = self._sums(_raised(self.tree, functionals, self.top)[0])
+        starts, times = runs(sums[0][1])
+        return _distinct(self._rows(*sums, depth, starts), times)
+
+    def _rows(
+        self, sums: list[NDArray[Any]], below: list[NDArray[Any]], depth: int, places: Ints
+    ) -> NDArray[Any]:
+        """Return the rows at some nodes of a depth, among them one of each that differs."""
+        found = []
         for d in self.below(depth):
-            each = sums[d]
+            each = sums[d][places // (self.sizes[depth] // self.sizes[d])]
             if d:
-                groups = each.reshape(self.sizes[d - 1], -1, each.shape[1])
-                each = (groups - groups.mean(axis=1, keepdims=True)).reshape(each.shape)
+                many = self.sizes[d] // self.sizes[d - 1]
+                above = places // (self.sizes[depth] // self.sizes[d - 1])
                 # Equal ones have none.
-                same = (groups == groups[:, :1]).all(axis=(0, 1))
+                same = (each == sums[d][above * many]).all(axis=0)
+                each = each - below[d - 1][above] / many
                 each[:, same] = 0
-            each = each / (self.size // self.sizes[d])
-            found.append(np.repeat(each, self.sizes[depth] // self.sizes[d], axis=0))
+            found.append(each / (self.size // self.sizes[d]))
         return np.moveaxis(np.stack(found), 0, 1)
 
     def rows_of(self, node: int, depth: int) -> tuple[Floats, Floats]:
@@ -880,7 +896,7 @@ class _Even:
             own = own._replace(weights=own.weights / self.size)
             return np.asarray(sum(_contracted(x, place, own) for x in parts.values()))
         if weights is not None:
-            sums = self._sums(_raised(self.tree, weights.astype(np.float64), self.top)[0])
+            sums = self._sums(_raised(self.tree, weights.astype(np.float64), self.top)[0])[0]
             return sum(_contracted(x, place, sums[d] / self.size) for d, x in parts.items())  # type: ignore[return-value]
         shape = list(next(iter(parts.values())).shape)
 
@@ -1261,13 +1277,14 @@ def _rounded(values: NDArray[Any], added: list[NDArray[Any]]) -> float:
     return (sum(each.size for each in added) + 4) * _ROUNDING * heaviest * size
 
 
-def _distinct(rows: Floats) -> tuple[Floats, Floats]:
-    """Return the different rows but for 0, and how often each occurs."""
-    starts, times = runs(rows)
+def _distinct(rows: Floats, times: Ints | None = None) -> tuple[Floats, Floats]:
+    """Return the different rows but for 0, and how often each occurs: each is there so often."""
+    starts, sizes = runs(rows)
+    shape, sizes = rows.shape[1:], sizes if times is None else np.add.reduceat(times, starts)
     # Rows are compared as bytes, which 0 and -0 do not share.
-    rows = rows[starts].reshape(len(starts), math.prod(rows.shape[1:])) + 0.0
+    rows = rows[starts].reshape(len(starts), math.prod(shape)) + 0.0
     keys = np.ascontiguousarray(rows).view(f"V{rows.itemsize * rows.shape[1]}")
     _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
-    counts, found = np.bincount(codes.reshape(-1), times), rows[first]
+    counts, found = np.bincount(codes.reshape(-1), sizes), rows[first]
     used = found.any(axis=1)
-    return found[used], counts[used].astype(np.float64)
+    return found[used].reshape(-1, *shape), counts[used].astype(np.float64)
