@@ -408,9 +408,11 @@ def check(facts: Mapping[str, Any]) -> None:
         left, size = [name, value], 0
         while left:
             # All values of one depth at a time, since lists of lists may have many.
-            lists = [each for each in left if isinstance(each, list)]
-            objects = [each for each in left if isinstance(each, dict)]
-            if not parameters.is_text("".join(each for each in left if isinstance(each, str))):
+            kinds = set(map(type, left))
+            texts = [each for each in left if isinstance(each, str)] if str in kinds else []
+            lists = [each for each in left if isinstance(each, list)] if list in kinds else []
+            objects = [each for each in left if isinstance(each, dict)] if dict in kinds else []
+            if not parameters.is_text("".join(texts)):
                 raise ValueError(f"its field {name!r} has other than {parameters.TEXT}")
             size += len(left)
             if size + sum(map(len, lists)) + 2 * sum(map(len, objects)) > most + 1:
