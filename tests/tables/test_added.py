@@ -319,6 +319,9 @@ def test_what_is_no_sum_is_refused_by_name() -> None:
     second = FLAT.count(PEOPLE).release(epsilon=1, corrects=first)
     again = FLAT.count(PEOPLE).release(epsilon=1, corrects=first)
     groups = [FLAT.count(PEOPLE).release(epsilon=1, at_least=9, corrects=first) for _ in range(2)]
+    limited = Design({"area": [*"ABCD"]}, individual="who", l0=1).count(VISITS)
+    twice = [limited.release(epsilon=1) for _ in range(2)]
+    apart = Design({"area": [*"ABCD"]}, individual="who", l0=1).count(VISITS).release(epsilon=1)
     bounded = FLAT.count(PEOPLE).release(epsilon=1, bounds=(0, 99))
     other = Hierarchy({"all": None, "A": "all", "S": "all", "B": "S", "C": "all"}, leaves_only=True)
     moved = Design({"ward": other, "sex": ["f", "m"]}).count(PEOPLE).release(epsilon=1)
@@ -330,9 +333,11 @@ def test_what_is_no_sum_is_refused_by_name() -> None:
         (lambda: one.plus(two, one), "is this release, or of the same stream"),
         (lambda: one.plus(first).plus(second), "one of the releases corrects the other"),
         (lambda: second.plus(two).plus(three.plus(first)), "one of the releases corrects"),
-        (lambda: second.plus(again), "other corrects what this release corrects"),
-        (lambda: one.plus(second).plus(two.plus(again)), "other corrects what this release"),
-        (lambda: groups[0].plus(groups[1]), "other corrects what this release corrects"),
+        (lambda: second.plus(again), "other is about the same people"),
+        (lambda: one.plus(second).plus(two.plus(again)), "other is about the same people"),
+        (lambda: groups[0].plus(groups[1]), "other is about the same people"),
+        (lambda: twice[0].plus(twice[1]), "other is about the same people"),
+        (lambda: twice[0].plus(apart).plus(twice[1]), "other is about the same people"),
         (lambda: FLAT.count(PEOPLE).release(epsilon=1, corrects=both), "corrects is a sum of"),
         (lambda: one.plus(bounded), "a release with bounds has no interval for a sum of tables"),
         (lambda: one.plus(two.combine(three)), "other has the answers of two releases"),

@@ -108,16 +108,16 @@ def check_no_correction(*releases: Any) -> None:
 
 
 def check_other_people(name: str, *releases: Any) -> None:
-    """Refuse a release that corrects what another one corrects, for their sum."""
+    """Refuse releases for their sum that are of one count, or correct the same one."""
     known = set[str]()
     for each in releases:
-        replaced = {old for one in _all(each) for old in one.corrects}
-        if not known.isdisjoint(replaced):
+        own = {told for one in _all(each) for told in (*one.corrects, one.count_id) if told}
+        if not known.isdisjoint(own):
             raise ValueError(
-                f"{name} corrects what this release corrects, and so is about the same people: "
-                "give one of the two"
+                f"{name} is about the same people as this release, of which it is another release "
+                "of one count, or another correction: give one of the two"
             )
-        known |= replaced
+        known |= own
 
 
 def _all(*releases: Any) -> list[Any]:
