@@ -552,7 +552,7 @@ NEVER_ONE = {
     ("x.bit_length()", "bits"),
     ("what", "needs"),
 }
-VERB = "contains|reaches|differs|occurs|of|is|has|was|does|without|beyond|reads|and"
+VERB = "contains|reaches|differs|occurs|of|is|has|was|does|without|beyond|reads|rounds|and"
 
 
 def test_numbers_of_things_have_a_singular() -> None:

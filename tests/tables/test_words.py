@@ -451,6 +451,17 @@ def test_thresholds_are_the_least_that_keep_few_empty_cells() -> None:
         assert design.spurious(epsilon, 900) == alone.spurious(epsilon, 900)
 
 
+def test_numbers_of_empty_cells_beyond_floats_are_infinite_or_refused() -> None:
+    design = Design({"word": Words("ab", 1098)})
+    assert design.spurious(epsilon=1, at_least=1) == math.inf
+    assert 0 < design.spurious(epsilon=1, at_least=700) < math.inf
+    assert design.threshold(epsilon=1, spurious=1e300) < design.threshold(epsilon=1)
+    assert design.spurious(1, design.threshold(1, 1e-300)) <= 1e-300
+    for most in (10**400, Fraction(1, 10**400)):
+        with pytest.raises(ValueError, match=r"spurious = .* give a number from 1e-300 to 1e300"):
+            design.threshold(epsilon=1, spurious=most)
+
+
 def test_intervals_use_the_threshold_of_each_row() -> None:
     words = Words(LETTERS, 25, common=["the", "noise"])
     # At 70, an interval given that this is reached would begin at 0.

@@ -11,6 +11,7 @@ A :class:`Plan` states both, in public numbers, and draws.
 from __future__ import annotations
 
 import math
+import sys
 from bisect import bisect_left
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
@@ -105,9 +106,12 @@ class Plan(NamedTuple):
     def spurious(self, places: int, at_least: int) -> float:
         """Return the expected number of empty places that reach a threshold, if all are empty.
 
-        It is above the exact number by less than a part of ``2**-48``.
+        It is above the exact number by less than a part of ``2**-48``, and infinite where no float
+        is.
         """
         near = _class(self, places, at_least)
+        if near.mean > sys.float_info.max:
+            return math.inf
         # A place with several points appears once. Neither number of a large domain is a float.
         mu = float(near.mean / places)
         once = -math.expm1(-mu) / mu if mu else 1.0

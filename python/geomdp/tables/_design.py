@@ -439,6 +439,8 @@ individual='patient', l0=2)
     ) -> float:
         """Return the expected number of empty cells that reach a threshold, if all are empty.
 
+        It is infinite where no float is as large.
+
         Parameters
         ----------
         epsilon : number or str
@@ -514,7 +516,7 @@ individual='patient', l0=2)
         epsilon, rest
             As in :meth:`spurious`.
         spurious : int, float or Fraction
-            The greatest expected number of empty cells, above 0.
+            The greatest expected number of empty cells, from 1e-300 to 1e300.
 
         Examples
         --------
@@ -526,7 +528,12 @@ individual='patient', l0=2)
         22
 
         """
-        most = parameters.positive_fraction("spurious", spurious)
+        wanted, great = "a number from 1e-300 to 1e300", 10**300
+        most = Fraction(
+            parameters.in_range(
+                "spurious", spurious, wanted, lambda x: Fraction(1, great) <= x <= great
+            )
+        )
         rate, classes = self._classes(epsilon, (1, 1) if has_common(self._axes) else 1, rest)
         if rate == math.inf:
             found = [1 for _ in classes.places]
