@@ -26,6 +26,7 @@ DESIGN = tables.Design({"town": ["a", "b"]})
 PEOPLE = pd.DataFrame(
     {"town": ["a", "b"], "n": [1, 2], "time": pd.Timestamp("2026-01-01", tz="UTC")}
 )
+TOWNS = pyarrow.table({"town": ["a"]})
 RELATION = duckdb.sql("SELECT 'a' AS town, sum(1) AS n")
 
 
@@ -56,7 +57,7 @@ HINTS = [
     ),
     Hint("{}.toarray()", MECHANISM.release, sparse.csr_array([[1, 0]])),
     Hint("numpy.asarray({})", MECHANISM.release, ArrayLike()),
-    Hint("pyarrow.table({})", count, RELATION, "frame"),
+    Hint("pyarrow.table({})", count, TOWNS.to_reader(), "frame"),
     Hint("{}.to_frame()", count, PEOPLE["town"], "frame"),
     Hint("{}.to_frame()", count, pl.Series("town", ["a"]), "frame"),
     Hint(".dt.tz_localize(None)", by_time, PEOPLE["time"], of="column"),

@@ -108,7 +108,7 @@ KINDS: dict[str, tuple[Items, Make]] = {
     "PyArrow, days": (DAYS, of_arrow(pa.date32())),
     "PyArrow, of a file": (TEXT, lambda x: of_file(pa.array(x))),
     "PyArrow, chunks": (INTS, lambda x: pa.chunked_array([[each] for each in x])),
-    "DuckDB": (TEXT, lambda x: duckdb.from_arrow(pa.table({"x": x, "who": x, "n": x}))),
+    "DuckDB": (TEXT, lambda x: duckdb.from_arrow(frame_of(pa.array(x)))),
 }
 
 
@@ -244,7 +244,8 @@ def test_nothing_but_the_noise_tells_neighbours_apart(
                 found.append(observed(way(column), tmp_path))
             except (TypeError, ValueError, KeyError) as error:
                 found.append([type(error), str(error)])
-        if kind != "DuckDB" and "wrong" not in name and "too small" not in name:
+        relation = kind == "DuckDB" and name == "a column"  # which it is not
+        if not relation and "wrong" not in name and "too small" not in name:
             assert isinstance(found[0][0], str), found[0]
         for other in found[1:]:
             assert len(other) == len(found[0]), (name, other[:2])

@@ -130,6 +130,7 @@ LIBRARIES: dict[str, Any] = {
     "Polars": pl.from_pandas,
     "a query of Polars": lambda frame: pl.from_pandas(frame).lazy(),
     "Arrow": pa.Table.from_pandas,
+    "DuckDB": lambda frame: duckdb.sql("SELECT * FROM frame"),
     "DuckDB by Arrow": lambda frame: pa.table(duckdb.sql("SELECT * FROM frame")),
     "DuckDB by Polars": lambda frame: duckdb.sql("SELECT * FROM frame").pl(),
 }

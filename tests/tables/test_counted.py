@@ -466,7 +466,7 @@ ENGINES: dict[str, Callable[[pd.DataFrame], Any]] = {
     "polars": pl.from_pandas,
     "lazy": lambda frame: pl.from_pandas(frame).lazy(),
     "arrow": pa.Table.from_pandas,
-    "duckdb": lambda frame: duckdb.sql("select * from frame").pl(),
+    "duckdb": lambda frame: duckdb.sql("select * from frame"),
 }
 
 
@@ -479,7 +479,7 @@ def test_a_blank_is_no_node_at_its_depth_in_trees_and_records(
     # Without a land of all depths, there are as many columns as depths with the root.
     more = [] if deepest is None else [("Africa", "Sub-Saharan", "Eastern", deepest)]
     frame = pd.DataFrame(LANDS + more, columns=[*"rsmc"])
-    public, eager = frame.drop(index=[4, 5]), "pandas" if engine == "lazy" else engine
+    public, eager = frame.drop(index=[4, 5]), "pandas" if engine in ("lazy", "duckdb") else engine
     trees = [
         Hierarchy.from_columns(ENGINES[eager](public), [*"rsmc"], root="World"),
         Hierarchy.from_paths([*PATHS, *more], root="World"),

@@ -658,6 +658,32 @@ def test_a_query_is_evaluated_once_and_drawn_once(make: Any, connection: Any) ->
     assert [len(each.counts) for each in (one, two)] == [1, 1]
 
 
+@pytest.mark.parametrize("make", [polars_query, duckdb_query])
+def test_a_query_is_counted_where_it_is_evaluated_once(make: Any, connection: Any) -> None:
+    seen: list[int] = []
+    query = make(seen, connection)
+    for times, (design, wanted) in enumerate(
+        [
+            (tables.Design({"n": [3, 7, 99]}), [1, 1, 0]),
+            (tables.Design({"m": [49]}, individual="n", l0=1), [1]),
+        ],
+        1,
+    ):
+        table = design.count(query)
+        assert type(table.frame) is (pl.DataFrame if make is polars_query else pa.Table)
+        assert items(table.frame["count"]) == wanted
+        assert sum(seen) == 50 * times
+    assert items(tables.Design({}).count(query).frame["count"]) == [50]
+
+
+def test_texts_of_duckdb_are_compared_by_their_characters(connection: Any) -> None:
+    """Whatever the collation of the session, by which its GROUP BY goes."""
+    connection.execute("SET default_collation = 'NOCASE'")
+    query = connection.sql("SELECT * FROM (VALUES ('a'), ('A'), ('a')) t(x)")
+    assert len(connection.sql("SELECT x FROM query GROUP BY x")) == 1
+    assert items(tables.Design({"x": ["a", "A"]}).count(query).frame["count"]) == [2, 1]
+
+
 NAMES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 TYPES = dict(zip(DTYPES, [*NAMES, *(f"U{name}" for name in NAMES)], strict=True))
 

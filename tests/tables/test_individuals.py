@@ -46,9 +46,9 @@ MADE: dict[str, Callable[[pa.Table], Any]] = {
         {name: each if pa.types.is_dictionary(each.type) else each.dictionary_encode()
          for name, each in zip(x.column_names, x.columns, strict=True)}
     ),
-    "DuckDB": lambda x: duckdb.from_arrow(x).pl(),
+    "DuckDB": duckdb.from_arrow,
 }  # fmt: skip
-BOUNDED = [name for name in MADE if not name.startswith("Arrow")]
+BOUNDED = [name for name in MADE if not name.startswith(("Arrow", "DuckDB"))]
 
 
 def counted(frame: Any, individual: Any = BOTH, **limits: int) -> int:

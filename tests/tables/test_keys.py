@@ -268,8 +268,7 @@ def test_the_columns_of_engines_are_judged_by_the_same_rule() -> None:
 def test_ids_of_duckdb() -> None:
     """Its relations become frames of any library; pandas makes floats of integers with nulls."""
     visits = duckdb.sql("SELECT 2 ** 53 + i AS f, i, t FROM (VALUES (1, 'a'), (1, 'b')) x(i, t)")
-    for make in ("pl", "df", "to_arrow_table"):
-        frame = getattr(visits, make)()
+    for frame in (visits, visits.pl(), visits.df(), visits.to_arrow_table()):
         assert sum(numbers(Design({"t": TOWNS}, individual="i", l0=1).count(frame))) == 1
         with pytest.raises(TypeError, match="individuals of type"):
             Design({"t": TOWNS}, individual="f", l0=1).count(frame)

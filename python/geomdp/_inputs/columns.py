@@ -41,11 +41,16 @@ def native_frame(frame: Any, wanted: str = FRAME) -> Any:
     return as_narwhals("frame", frame, wanted, eager_only=True).to_native()
 
 
+def lazy(frame: Any) -> str | None:
+    """Return ``"polars"`` or ``"duckdb"`` for a lazy frame of one or a relation of the other."""
+    kind: Any = type(frame)
+    known = {"LazyFrame": "polars", "DuckDBPyRelation": "duckdb"}.get(kind.__name__)
+    return known if kind.__module__.partition(".")[0].lstrip("_") == known else None
+
+
 def collected(frame: Any) -> Any:
     """Return a frame in its own library; a lazy one of Polars or DuckDB is evaluated here, once."""
-    lazy = {"polars": "LazyFrame", "duckdb": "DuckDBPyRelation", "_duckdb": "DuckDBPyRelation"}
-    kind: Any = type(frame)
-    if lazy.get(kind.__module__.partition(".")[0]) != kind.__name__:
+    if lazy(frame) is None:
         return native_frame(frame)
     # DuckDB's becomes a table of PyArrow.
     return narwhals().from_native(frame).collect().to_native()

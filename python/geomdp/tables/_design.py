@@ -192,8 +192,9 @@ individual='patient', l0=2)
         Parameters
         ----------
         data : data frame or column
-            A frame of pandas or Polars (lazy too), or a Table of PyArrow; each row is a record. A
-            design of one column also takes that column by itself, unless individuals are bounded.
+            A frame of pandas or Polars (lazy too), a Table of PyArrow, or a relation of DuckDB;
+            each row is a record. A design of one column also takes that column by itself, unless
+            individuals are bounded.
             For data on a cluster, see :func:`geomdp.tables.spark.count`,
             :func:`geomdp.tables.dask.count` and :func:`geomdp.tables.ray.count`.
         counts : column name, optional

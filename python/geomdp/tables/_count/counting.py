@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from geomdp._ground import identity, parameters
 from geomdp._inputs.arrays import DTYPES
-from geomdp._inputs.columns import FRAME, arrow, column, integers, names, narwhals, only
+from geomdp._inputs.columns import FRAME, arrow, column, integers, lazy, names, narwhals, only
 from geomdp.tables._columns import ids
 from geomdp.tables._columns import levels as _levels
 from geomdp.tables._columns.native import (
@@ -212,18 +212,14 @@ def _grouped(
     keys = [str(place) for place in range(len(wanted))]
     if not wanted:
         return design, [], *_alone(data)
-    if design._by_columns and hasattr(data, "collect_schema") and hasattr(data, "collect"):
+    if design._by_columns and lazy(data) == "polars":
         found = _chosen(design, nw.from_native(data), wanted, keys)
         if counts is None:
             found = found.group_by(keys).agg(nw.len().alias("n"))
         found = found.collect()
         _viewed(design, [found[key].to_native() for key in keys])
     else:
-        if design._by_columns:
-            known = names(data, _WANTED)
-            columns = [column(data, only(label, known)) for label in wanted]
-        else:
-            columns = [data]
+        columns = _picked(design, data, wanted) if design._by_columns else [data]
         # Levels of the type of these columns: pandas makes other types of the items of groups.
         series = _viewed(design, columns)
         if not design._by_columns:
@@ -260,13 +256,24 @@ def _sized(frame: Any) -> Any:
 def _alone(data: Any) -> tuple[_Ints, Any]:
     """Return the number of records, which have no column to count by, and any column."""
     nw = narwhals()
-    if hasattr(data, "collect_schema") and hasattr(data, "collect"):
+    if lazy(data):
         found = nw.from_native(data).select(nw.len().alias("n")).collect()["n"]
         return found.to_numpy().astype(np.int64), found
     if not (known := names(data)):
         raise ValueError("data has no columns: give a frame with at least one")
     one = categories(column(data, known[0]))
     return np.array([len(one)], np.int64), one
+
+
+def _picked(design: Layout, data: Any, wanted: Sequence[Any]) -> list[Any]:
+    """Return these columns of a frame, or of what a relation of DuckDB gives."""
+    if lazy(data):
+        # Equal records are found here: a session of DuckDB may compare texts by a collation.
+        keys = [str(place) for place in range(len(wanted))]
+        found = _chosen(design, narwhals().from_native(data), wanted, keys).collect()
+        return [found[key].to_native() for key in keys]
+    known = names(data, _WANTED)
+    return [column(data, only(label, known)) for label in wanted]
 
 
 def _chosen(design: Layout, view: Any, wanted: Sequence[Any], keys: Sequence[str]) -> Any:
