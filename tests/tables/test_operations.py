@@ -140,6 +140,7 @@ def test_answers_of_two_releases_say_where_their_counts_are(name: str) -> None:
         assert not hasattr(both, name)
         with pytest.raises(AttributeError, match=f"'{name}'.*Save each, and readers combine"):
             getattr(both, name)
+        assert (len(both.parts), len(both.estimates())) == (2, both.design.cells)
 
 
 def test_readers_of_two_files_combine_them(tmp_path: Path) -> None:
