@@ -5,6 +5,7 @@ at all is accepted or refused with the parameter's name, and no error shows a co
 """
 
 import datetime
+import inspect
 import itertools
 import math
 import re
@@ -702,7 +703,8 @@ def bad_questions() -> Iterator[Refused]:
         yield Refused(name, TypeError, call, NOT_INTEGERS)
         yield Refused(name, ValueError, call, beyond, f"{name} = .* an int from", shown=True)
     yield Refused("index", ValueError, diversity, ["gini", "", "Entropy"])
-    yield Refused("by", KeyError, lambda x: number(at_most=0, by=x), ["city", None, 7])
+    for error, labels in ((KeyError, ["city", ""]), (TypeError, [None, 7, ["town", 7], {"town"}])):
+        yield Refused("by", error, lambda x: number(at_most=0, by=x), labels)
     no_functions: list[Any] = [None, 7, "square", [1]]
     yield Refused("function", TypeError, lambda x: accuracy.unbiased(x, SMALL), no_functions)
     others: list[Any] = [lambda y: 1, lambda y: y[:-1], lambda y: y * 1j, lambda y: y.astype(str)]
@@ -1116,3 +1118,42 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     *((names, call) for names, call, _ in INTEGERS),
     *(("bounds", call) for call, *_ in PAIRS),
 ]
+
+
+def of_answers() -> Iterator[tuple[str, Callable[[Any], Any]]]:
+    """Yield each parameter of each method of what is released, and a call that gives it a value."""
+    table = tables.Design({"town": ["a", "b"], "who": [1, 2]}).count(PEOPLE)
+    noisy, other = (table.release(epsilon=1) for _ in range(2))
+    known: dict[str, Any] = {
+        **{"by": "who", "column": "who", "q": 0.5, "population": 9, "index": "entropy", "k": 1},
+        **{"one": {"town": "a"}, "other": {"town": "a"}, "earlier": other, "totals": 2},
+        "path": Path("no folder", "a.csv"),
+    }
+    kinds = (
+        *(noisy, noisy.combine(other), noisy.plus(other), table.top(1, epsilon=1)),
+        *(table.release(epsilon=1, at_least=1), table.release(tiers={"a": "0.1", "b": 1})),
+    )
+    for of in kinds:
+        for method, function in inspect.getmembers(type(of), inspect.isfunction):
+            if method.startswith("_"):
+                continue
+            given = known | ({"other": other} if method in ("per", "plus", "combine") else {})
+            _, *wanted = inspect.signature(function).parameters.values()
+            needed = [x.name for x in wanted if x.default is x.empty and x.name in given]
+            args = {x: given[x] for x in needed}
+            if method == "number_of_cells":
+                args["at_most"] = 0
+            for each in wanted:
+                if each.kind is each.VAR_POSITIONAL:
+                    yield each.name, partial(getattr(of, method), *args.values())
+                else:
+                    ask = partial(_with, getattr(of, method), args, each.name)
+                    yield f"{method} {each.name}", ask
+
+
+def _with(call: Callable[..., Any], known: dict[str, Any], name: str, value: Any) -> Any:
+    return call(**known | {name: value})
+
+
+#: Each parameter of each answer.
+ANSWERS = [*of_answers()]

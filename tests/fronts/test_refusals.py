@@ -25,6 +25,7 @@ from scipy import sparse
 import geomdp
 import geomdp.measurement as m
 from calls import (
+    ANSWERS,
     CALLS,
     COUNTED,
     DTYPES,
@@ -50,6 +51,7 @@ from calls import (
     word_count,
 )
 from geomdp import GeometricMechanism, accuracy, sample_two_sided_geometric
+from geomdp._ground import parameters
 from geomdp.compat import diffprivlib
 from geomdp.compat.smartnoise import simple_geometric_mechanism as smartnoise
 from geomdp.measurement import AllDomain, L1Distance, VectorDomain
@@ -504,19 +506,51 @@ COUNTS: dict[str, Any] = {
     "DataFrame": pd.DataFrame({"n": [98761]}),
     "numpy record": np.array([(98761,)], [("n", "i8")])[0],
     "bytes": b"98761",
+    "set": {98761},
+    "frozenset": frozenset([98761]),
+    "range": range(98761, 98763),
+    "array of Python": array("l", [98761]),
+    "deque": collections.deque([98761]),
+    "frame of Polars": pl.DataFrame({"n": [98761]}),
+    "table": pa.table({"n": [98761]}),
+    "a column and an array": ["town", np.array([98761])],
+    "a column and a Series": ("town", pd.Series([98761])),
+    "a Series by name": {"town": pd.Series([98761])},
+    "nested": [[98761]],
 }
+#: Texts in the wrong place, of records and not of a design.
+TEXTS = {"Series": pd.Series(["98761 Elm St", "98762 Elm St"]), "Index": pd.Index(["98761 Elm St"])}
 
 
-@pytest.mark.parametrize("call", [call for _, call in CALLS])
-@pytest.mark.parametrize("counts", COUNTS)
-def test_messages_do_not_show_counts_in_the_wrong_place(
-    call: Callable[[Any], Any], counts: str
-) -> None:
+def refuses_unseen(call: Callable[[Any], Any], counts: Any) -> None:
+    """Check that a call shows no count."""
     try:
-        call(COUNTS[counts])
-    except (TypeError, ValueError, OverflowError, KeyError) as error:
+        call(counts)
+    except (TypeError, ValueError, OverflowError, KeyError, AttributeError) as error:
         text = "".join(traceback.format_exception(error))
         assert "9876" not in text
+
+
+@pytest.mark.parametrize("counts", COUNTS)
+def test_messages_do_not_show_counts_in_the_wrong_place(counts: str) -> None:
+    """Of a list given as `by`, the first count was shown, and whole sets and ranges."""
+    for _, call in (*CALLS, *ANSWERS):
+        refuses_unseen(call, COUNTS[counts])
+
+
+@pytest.mark.parametrize("texts", TEXTS)
+def test_answers_do_not_show_texts_of_records(texts: str) -> None:
+    for _, call in ANSWERS:
+        refuses_unseen(call, TEXTS[texts])
+
+
+@pytest.mark.parametrize("data", [*COUNTS.values(), *TEXTS.values()], ids=[*COUNTS, *TEXTS])
+def test_messages_show_no_object_that_may_be_data(data: Any) -> None:
+    """By default: what is shown is of a list of types, alone or in plain containers."""
+    plain = isinstance(data, list | tuple | dict | set | frozenset | range)
+    for value in [data] * (not plain) + [[np.array([98761])], {"a": pd.Series([98761])}]:
+        assert "9876" not in parameters.shown(value)
+    assert parameters.shown(pd.DataFrame({"a": [1]})) == "<DataFrame>"
 
 
 # Words

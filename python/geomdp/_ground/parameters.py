@@ -8,6 +8,7 @@ import reprlib
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -103,7 +104,11 @@ def conversion(name: str, value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return the repr of a public value, shortened for messages."""
+    """Return the repr of a public value, shortened for messages.
+
+    Of any object other than numbers, text, dates, what this package makes, and lists of these, it
+    is the type alone, since frames and arrays in the wrong place may be data.
+    """
     return _SHORT.repr(value)
 
 
@@ -117,6 +122,14 @@ class _Short(reprlib.Repr):
     def repr_int(self, x: int, level: int) -> str:  # noqa: ARG002 (the base's signature)
         wide = x.bit_length() > _MOST_BITS
         return f"<int of {x.bit_length()} bits>" if wide else repr(x)
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        own = type(x).__module__.partition(".")[0] == __name__.partition(".")[0]
+        if own or isinstance(x, (*_SHOWN, date, np.datetime64, range)):
+            return super().repr_instance(x, level)
+        return f"<{type(x).__name__}>"
+
+    repr_array = repr_deque = repr_instance
 
 
 _SHORT = _Short()

@@ -154,6 +154,11 @@ def choose(axes: Axes, name: str, levels: Any, rows: Rows) -> dict[int, NDArray[
         tree = view.axis.tree
         chosen = np.zeros(tree.size, np.int64)
         for each in given if isinstance(given, list | set) else [given]:
+            try:
+                hash(each)
+            except TypeError:
+                wanted = "levels, or lists of levels"
+                raise TypeError(parameters.foreign(name, each, wanted)) from None
             chosen[view.axis.node(name, each)] = 1
         inside = np.zeros_like(chosen)
         for depth in range(tree.depth):

@@ -572,9 +572,13 @@ class Axes(tuple[Axis, ...]):
         asked = columns if isinstance(columns, tuple | list) else (columns,)
         places = self.places
         for label in asked:
+            known = f"give one of {list(places)}"
+            if not isinstance(label, str):
+                # A number is not shown: it may be a count.
+                raise TypeError(f"{name} of type {type(label).__name__} is not accepted: {known}")
             if label not in places:
-                known = list(places)
-                raise KeyError(f"{name} = {label!r} is no column of the table: give one of {known}")
+                what = parameters.shown(label)
+                raise KeyError(f"{name} = {what} is no column of the table: {known}")
         chosen: dict[int, set[str]] = {}
         for label in asked:
             chosen.setdefault(places[label], set()).add(label)
