@@ -1235,3 +1235,26 @@ def test_distributions_of_any_width_can_be_drawn(
     drawn = [*points(axes).values(), *steps(axes).values()]
     assert len(drawn) == len(set(counts))
     assert all(0 <= height <= 1 for _, heights in drawn for height in heights)
+
+
+def test_no_name_is_a_formula() -> None:
+    """A column "price ($)" beside "tax ($)" stood in italics, and "$\\x$" was an error."""
+    names = ["$a_{$", "$\\x$"]
+    pairs, people = [*zip(names, names, strict=True)], {"$\\x$": names * 40, "y$\\x$": names * 40}
+    listed = tables.Design({("$\\x$", "y$\\x$"): pairs, "z$\\x$": names}, name="$n\\x$")
+    frame = pd.DataFrame(people | {"z$\\x$": names[:1] * 80})
+    one, other = (listed.count(frame).release(epsilon=1) for _ in range(2))
+    words = tables.Design({"$w\\x$": tables.Words("$\\x{_^", 4)}).count(
+        frame[["$\\x$"]].set_axis(["$w\\x$"], axis=1)
+    )
+    drawn = [
+        one.plot,
+        *(partial(each.plot, "$\\x$") for each in (one, one.plus(other), one.combine(other))),
+        lambda: words.release(epsilon=9, at_least=9).plot(),
+        listed.plot,
+        lambda: tables.Design({"$\\x$": names}, tables=["$\\x$"]).plot(),
+    ]
+    for draw in drawn:
+        axes = draw()
+        axes.figure.canvas.draw()
+        pyplot.close("all")

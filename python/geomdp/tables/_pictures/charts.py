@@ -404,7 +404,7 @@ def published_names(names: Sequence[Any], title: str, how: str, *, ax: Axes | No
     for place, text in zip(places.tolist(), texts, strict=True):
         fonts = drawing.fonts([text])
         axes.text(0.05, place, f"{place + 1}", ha="right", va="center", color=drawing.QUIET)
-        axes.text(0.08, place, text, va="center", parse_math=False, **fonts)
+        axes.text(0.08, place, text, va="center", **fonts)
     axes.set_ylim(places[-1] + 0.6, -0.6)
     axes.set_xlim(0, 1)
     axes.set_axis_off()

@@ -156,13 +156,16 @@ def _others(letters: frozenset[str], family: tuple[str, ...]) -> list[str]:
 
 
 def fonts(texts: Iterable[str]) -> dict[str, Any]:
-    """Return the fonts of texts with letters that matplotlib's own font lacks."""
+    """Return how texts are written: as they are, and with letters that the usual font lacks.
+
+    Dollar signs of names would set them as formulas, or make a picture an error.
+    """
     from matplotlib import rcParams  # noqa: PLC0415 (an extra)
 
     letters = {letter for text in texts for letter in text if letter.isprintable()} - {" "}
     family = rcParams["font.family"]
     others = _others(frozenset(letters), tuple(family))
-    return {"fontfamily": [*family, *others]} if others else {}
+    return {"parse_math": False} | ({"fontfamily": [*family, *others]} if others else {})
 
 
 def name(axes: Axes, which: Literal["x", "y"], names: list[str]) -> None:
@@ -178,7 +181,7 @@ def name(axes: Axes, which: Literal["x", "y"], names: list[str]) -> None:
     plain = [name.replace("\n", " ") for name in names[::step]]
     shown = [shortened(name, letters) for name in plain]
     places = range(0, len(names), step)
-    axis.set_ticks(places, shown, parse_math=False, rotation=0 if fit else 90, **fonts(shown))
+    axis.set_ticks(places, shown, rotation=0 if fit else 90, **fonts(shown))
 
 
 def headed(axes: Axes, title: str, how: str, *, own: bool) -> Axes:
@@ -193,7 +196,7 @@ def headed(axes: Axes, title: str, how: str, *, own: bool) -> Axes:
         for each, part in ((title, 0.8), (how, 1))
     )
     if not own:
-        axes.set_title(f"{title}\n{how}", loc="left", parse_math=False, **fonts([title]))
+        axes.set_title(f"{title}\n{how}", loc="left", **fonts([title]))
         return axes
     # The layout keeps room for the empty lines, on which the other text is.
     lines, room = title.count("\n") + 1, how.count("\n") + 1
@@ -203,13 +206,12 @@ def headed(axes: Axes, title: str, how: str, *, own: bool) -> Axes:
         ha="left",
         fontsize=13,
         fontweight="bold",
-        parse_math=False,
         **fonts([title]),
     )
     from matplotlib.transforms import ScaledTranslation  # noqa: PLC0415 (an extra)
 
     below = ScaledTranslation(0, -(0.07 + 0.22 * lines), figure.dpi_scale_trans)
-    told: dict[str, Any] = {"va": "top", "fontsize": 9.5, "color": QUIET, "parse_math": False}
+    told: dict[str, Any] = {"va": "top", "fontsize": 9.5, "color": QUIET}
     told |= {"transform": figure.transFigure + below, **fonts([how])}
     figure.text(0.015, 1, how, **told).set_in_layout(False)
     return axes
@@ -262,7 +264,7 @@ def name_rows(
     # A line is about a sixth of an inch high.
     step = math.ceil(len(labels) / 6 * axes.figure.dpi / axes.bbox.height)
     shown = labels[::step]
-    axis.set_ticks(places[::step].tolist(), shown, parse_math=False, **fonts(shown))
+    axis.set_ticks(places[::step].tolist(), shown, **fonts(shown))
     axes.tick_params(axis="y", length=0, pad=9)
     if depths is None or not depths.any():
         return
