@@ -28,7 +28,7 @@ from geomdp.tiers import TierPlan
 UNANSWERED = re.compile(
     "no released table has|of values that may be negative|has no number as its value|"
     "has bounds has|release with bounds|needs all combinations|"
-    "totals are not accepted: tables of several uneven trees"
+    "totals are not accepted: tables of several uneven trees|of which it is another release of one"
 )
 TREES: list[dict[Any, Any]] = [
     {"A": "N", "B": "N", "C": "S", "N": "top", "S": "top"},

@@ -68,6 +68,7 @@ class Table(Answers):
             counts = np.moveaxis(each.tree.sums(moved), 0, place)
         self.id, self.corrects, self.count_id = identity.Identity(identity.fresh())
         self._revision = len(self.corrects)
+        self.label, self.about, self.epsilon = None, {}, epsilon
         self.true = counts
         self._values = counts.copy() if noise is None else counts + noise
         self.mechanisms = {}

@@ -684,11 +684,13 @@ class Estimates:
         # Rows of margins and trees share cells.
         flat = self._asked(rows, {}).flat
         level = ends.level(given, n, independent=flat and len(chosen) == 1)
-        cells = self._cells()
-        found = [
-            self._of_sum(cells[w != 0], level, w[w != 0], limits)
-            for w in self._weights(rows, chosen)
-        ]
+        cells, known, found = self._cells(), dict[tuple[bytes, bytes], tuple[int, int]](), []
+        for w in self._weights(rows, chosen):
+            some, own = cells[w != 0], w[w != 0]
+            # Most rows of one cell have the count of another.
+            if (key := (some.tobytes(), own.tobytes())) not in known:
+                known[key] = self._of_sum(some, level, own, limits)
+            found.append(known[key])
         signs = (1, -1)[: len(chosen)]
         points = linear(self._asked(rows, *chosen), signs, None, simultaneous).points
         ends_of = Ends.of((x for x, _ in found), (x for _, x in found), rows.shape)
@@ -699,12 +701,12 @@ class Estimates:
         given = parameters.significance("alpha", alpha)
         half = ends.level(ends.level(given, number(rows, simultaneous)), 2, independent=True)
         cells, points, lower, upper = self._cells(), [], [], []
+        whole = sum(cells.reshape(-1).tolist())
         for w in self._weights(rows, [{}]):
             part, rest = (cells[x] for x in (w != 0, w == 0))
             (a, b), (c, d) = (self._of_sum(x, half, np.ones_like(x), (0, 1)) for x in (part, rest))
             low, high = (max(a, 0), max(d, 0)), (max(b, 0), max(c, 0))
-            whole = sum(map(int, cells.flat))
-            points.append(100 * sum(map(int, part)) / whole if whole > 0 else math.nan)
+            points.append(100 * sum(part.tolist()) / whole if whole > 0 else math.nan)
             lower.append(Fraction(100 * low[0], sum(low)) if any(low) else 0)
             upper.append(Fraction(100 * high[0], sum(high)) if any(high) else 100)
         return Found(np.reshape(points, rows.shape), Ends.of(lower, upper, rows.shape))
@@ -718,15 +720,16 @@ class Estimates:
         sum below its least limit has the interval of the limit.
         """
         mechanism = self.mechanisms[tuple(axis.tree.depth for axis in self.design._axes)]
-        interval = partial(
-            accuracy.sum_confidence_interval, mechanism, alpha=level, weights=weights
-        )
-        low = high = cells
-        if self._rounded is not None:
+        # Counts without weights are added up by value, which takes less time.
+        own = None if (weights == 1).all() else weights
+        interval = partial(accuracy.sum_confidence_interval, mechanism, alpha=level, weights=own)
+        if self._rounded is None:
+            lower, upper = interval(cells)
+        else:
             off = _rounding.half(self._rounded) * np.sign(weights)
             bounds = () if mechanism.bounds is None else (mechanism.bounds,)
             low, high = (_rounding.moved(cells, moves, *bounds) for moves in (-off, off))
-        lower, upper = interval(low)[0], interval(high)[1]
+            lower, upper = interval(low)[0], interval(high)[1]
         below = limits[0] - sum(map(operator.mul, cells.tolist(), weights.tolist()))
         return lower, upper + int(max(below, 0))
 
