@@ -132,8 +132,9 @@ def test_all_questions_are_tried() -> None:
         if not name.startswith("_") and "alpha" in inspect.signature(each).parameters
     }
     # The cells of one column are the total by it.
-    # `per` is of two tables: tests/tables/test_answers.py; numbers of cells are in test_cells.py.
-    assert with_alpha == {"intervals", "per", "number_of_cells", *QUESTIONS}
+    # `per` is of two tables: tests/tables/test_answers.py; numbers of cells are in test_cells.py,
+    # and pictures draw totals.
+    assert with_alpha == {"intervals", "per", "number_of_cells", "plot", *QUESTIONS}
 
 
 @pytest.mark.parametrize(("shape", "name", "by", "known"), [*cases()])

@@ -56,9 +56,9 @@ def collected(frame: Any) -> Any:
     return narwhals().from_native(frame).collect().to_native()
 
 
-def names(frame: Any, wanted: str = FRAME) -> list[Any]:
-    """Return the column names of a frame: strings, or any labels in pandas."""
-    native = native_frame(frame, wanted)
+def names(frame: Any, having: str = "") -> list[Any]:
+    """Return the column names of a frame, which has something: strings, or any labels in pandas."""
+    native = native_frame(frame, FRAME + having)
     return list(native.schema.names if arrow(native) else native.columns)
 
 

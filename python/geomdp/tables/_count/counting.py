@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from geomdp._ground import identity, parameters
 from geomdp._inputs.arrays import DTYPES
-from geomdp._inputs.columns import FRAME, arrow, column, integers, lazy, names, narwhals, only
+from geomdp._inputs.columns import arrow, column, integers, lazy, names, narwhals, only
 from geomdp.tables._columns import ids
 from geomdp.tables._columns import levels as _levels
 from geomdp.tables._columns.native import (
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _Ints: TypeAlias = NDArray[np.int64]
 #: What a design counts. Many have counts already, as a mapping or a Series.
-_WANTED = f"{FRAME}, in which a column that counts= names may have numbers of records"
+_WANTED = ", in which a column that counts= names may have numbers of records"
 
 
 #: Words by which crosstabs call their totals, in part or in whole.
