@@ -412,7 +412,7 @@ def test_docstring_examples(name: str) -> None:
             "dask",
             "'dask[array,dataframe]<2027' 'distributed<2027' 'narwhals>=2.13' 'pyarrow>=22'",
         ),
-        ("tables.ray", "ray", "'pyarrow>=22' 'ray[data]>=2.52'"),
+        ("tables.ray", "ray", "'narwhals>=2.13' 'pyarrow>=22' 'ray[data]>=2.52'"),
         ("compat.opendp", "opendp", "'opendp>=0.14,<0.17'"),
     ],
 )
