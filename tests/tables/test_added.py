@@ -430,7 +430,15 @@ def forged() -> Iterator[tuple[str, Callable[[Any], Any]]]:
     yield "not the sum of its parts", lambda x: x.update(corrects=[part])
     yield "not the sum of its parts", lambda x: x.update(part_of="9")
     yield "not the sum of its parts", lambda x: x.update(mechanisms=x["parts"][0]["mechanisms"])
-    yield "a part twice", lambda x: x["parts"].append(x["parts"][0])
+    yield "so that they share noise", lambda x: x["parts"].append(x["parts"][0])
+    yield (
+        "about the same people as this release",
+        lambda x: [each.update(count_id=part) for each in x["parts"]],
+    )
+    yield (
+        "about the same people as this release",
+        lambda x: [each.update(corrects=[part]) for each in x["parts"]],
+    )
     yield "mechanisms of other depths", lambda x: x.update(parts=[])
     yield "mechanisms of other depths", lambda x: x["parts"][0]["mechanisms"].pop()
     yield "a part with bounds", lambda x: x["parts"][0]["mechanisms"][0].update(bounds=[0, 9])

@@ -58,9 +58,7 @@ def check_same_counts(name: str, one: Any, other: Any) -> None:
 
 def check_same_sum(name: str, one: Any, *others: Any) -> None:
     """Refuse releases that do not count the same as another one of other people."""
-    check_independent(name, one, *others)
-    check_no_correction(one, *others)
-    check_other_people(name, one, *others)
+    check_apart(name, one, *others)
     for other in others:
         labels = [[axis.label for axis in each.design._axes] for each in (one, other)]
         if {*labels[0]} != {*labels[1]}:
@@ -69,6 +67,13 @@ def check_same_sum(name: str, one: Any, *others: Any) -> None:
             )
         _check_facts(name, one, other, "sum")
         _check_records(name, one.design, other.design, labels[0])
+
+
+def check_apart(name: str, *releases: Any) -> None:
+    """Refuse releases for their sum that share noise or people."""
+    check_independent(name, *releases)
+    check_no_correction(*releases)
+    check_other_people(name, *releases)
 
 
 def check_same_question(name: str, one: Any, other: Any, by: Any, *, ratio: bool = False) -> None:

@@ -56,6 +56,7 @@ class Part:
     _part_of: Fraction | None
     _tier: Tier | None
 
+    parts = ()
     _at_least = None
     _chosen_by = None
 

@@ -25,7 +25,17 @@ from geomdp.tables._answers import public_totals
 from geomdp.tables._columns import levels as _levels
 from geomdp.tables._columns.native import Library
 from geomdp.tables._design import Design
-from geomdp.tables._facts import about, fields, layout, naming, parts, rounding, rules, tier_names
+from geomdp.tables._facts import (
+    about,
+    counted,
+    fields,
+    layout,
+    naming,
+    parts,
+    rounding,
+    rules,
+    tier_names,
+)
 from geomdp.tables._facts.axes import raveled
 from geomdp.tables._facts.classes import Classes
 from geomdp.tables._facts.fields import FORMAT, KEYWORDS, digest, plan, plans
@@ -160,8 +170,7 @@ def _parts_of(design: Design, facts: Mapping[str, Any]) -> tuple[Part, ...]:
         known = _identity.stated(part["id"], part["corrects"], part["count_id"])
         said = part["label"], about.checked(part["about"]), epsilon
         found.append(Part(*known, *said, mechanisms, _part_of(part), _tier(own)))
-    if len({part.id for part in found}) < len(found):
-        raise ValueError("it has a part twice")
+    counted.check_apart("a part", *found)
     return tuple(found)
 
 
