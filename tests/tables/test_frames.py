@@ -1108,7 +1108,7 @@ def test_kept_records_are_uniform_and_not_seeded(make: Any) -> None:
         (
             {"frame": duckdb.sql("SELECT 1 AS who")},
             TypeError,
-            r"frame has type DuckDBPyRelation: give pyarrow.table\(frame\)",
+            r"frame has type DuckDBPyRelation: give a frame of pandas or Polars",
         ),
         (
             {"frame": pa.table({"who": [1]}).to_reader()},

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from geomdp._ground import parameters
 from geomdp._ground.parameters import Integer
 from geomdp._ground.uncopied import unseen
-from geomdp._inputs.columns import arrow, column, names, narwhals, only
+from geomdp._inputs.columns import arrow, column, lazy, names, narwhals, only
 from geomdp._kernel import core
 from geomdp.tables._columns import ids as _ids
 from geomdp.tables._columns.native import codes_of, joined, labels, refusing_types
@@ -89,7 +89,7 @@ def bound_contributions(
     """
     l0, linf = checked(l0, linf, cells)
     who = _ids.columns(individual) or (None,)
-    if arrow(frame):
+    if arrow(frame) or lazy(frame) == "duckdb":
         raise TypeError(f"frame has type {type(frame).__name__}: give a frame of pandas or Polars")
     bound = partial(_bound, who=who, l0=l0, linf=linf, cells=cells)
     if hasattr(frame, "collect_schema") and hasattr(frame, "map_batches"):
